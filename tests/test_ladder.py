@@ -20,7 +20,7 @@ LADDER = {
     "jupyter kernels laptop listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",
     "copies": "hosts laptop link.client link.wire place sessions",
-    "demo": "hosts jupyter laptop link.client listing place sessions",
+    "demo": "hosts jupyter laptop listing place sessions",
     "doctor": "containers forwards gpus hosts images "
     "jupyter laptop link.client link.wire mounts place",
     "editors": "hosts laptop place sessions",
@@ -38,7 +38,7 @@ LADDER = {
     "listing": "containers forwards hosts jobs jupyter "
     "laptop link.client link.wire mounts place selection",
     "mounts": "hosts jupyter laptop link.client link.wire place selection",
-    "output": "containers hosts jupyter laptop link.client link.wire place selection",
+    "output": "containers hosts jupyter laptop link.client place selection",
     "place": "laptop",
     "selection": "forwards hosts jupyter laptop link.client link.wire place",
     "sessions": "containers forwards gpus hosts jobs jupyter "
@@ -157,7 +157,7 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
     # Processes without a terminal, whose stdout is a pipe on which they say that they are ready,
     # and programs that run on the host.
     silent = (
-        "jlremote.link.service.process:",
+        "jlremote.link.service.link_process:",
         "jlremote.forwards.loopback_page:",
         "jlremote.remote.",
         "jlremote.gpus.waiter_program:",

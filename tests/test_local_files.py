@@ -25,16 +25,14 @@ WRITERS = {
     "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
     "cli.boundary": "opens the null device",
     "cli.keyboard.prompts": "opens the terminal",
-    "link.passed_streams": "opens the streams of a client of this user anew",
-    "link.client.link": "a file of the link, named by a hash (`link.wire.files`)",
+    "link.ssh_server.passed_streams": "opens the streams of a client of this user anew",
+    "link.client.link": "a file of the link, named by a hash (`link.wire.link_files`)",
     "link.connection.login_look": "likewise",
     "link.client.call": "likewise",
     "link.client.dial": "likewise, and the link's log",
-    "link.service.link_log": "likewise",
     "link.service.link_socket": "likewise",
-    "link.service.process": "opens the null device",
-    "link.mounts.mounts": "the link's socket for mounts, named by a hash",
-    "link.ssh_server.control_sockets": "a socket that `known_names.control_socket` checks",
+    "link.service.link_process": "opens the null device, and the link's log",
+    "link.unix_listener": "a socket named by a hash, or as `known_names.control_socket` checks",
     "editors.ssh_config": "the user's own file and ours, of fixed names",
     "forwards.browser": "removes redirect files, named by a local port",
     "mounts.mount": "the folder that the person named",
@@ -43,10 +41,10 @@ WRITERS = {
     "demo.demo": "a lock of a fixed name",
     "copies": "`jlr cp` has rules of its own for what it fetches",
     "demo.own_files": "a folder for temporary files, and fixed names in it",
-    "demo.server": "removes the demo's own folder, of a fixed name",
+    "demo.loopback_host": "removes the demo's own folder, of a fixed name",
 }
 # Who makes local names of far ones.
-NAMED = {"output.copy", "kernels.specs"}
+NAMED = {"output.notebook_copy", "kernels.specs"}
 MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {

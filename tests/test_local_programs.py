@@ -16,7 +16,7 @@ STARTERS = {
     "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
     "laptop.desktop": "osascript: far texts follow the script's name, where no option can be",
     "link.client.dial": "the link: host and configuration, as typed",
-    "mounts.points": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
+    "mounts.system": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
     "ssh.transport.server_socket": "the command of ssh's configuration, with names that ssh takes",
@@ -27,9 +27,9 @@ STARTERS = {
     "forwards.browser": "a browser: jlr's own file or page; the URL is in that",
     "forwards.loopback_page": "jlr's page: the URL on stdin",
     "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
-    "kernels.run": "the end of a kernel: an id that `argument` lets through",
+    "kernels.bridge": "the end of a kernel: an id that `argument` lets through",
     "demo.command_session": "the demo's host: what its own link sends it",
-    "demo.engine": "the demo's engine: fixed words",
+    "demo.local_engine": "the demo's engine: fixed words",
 }
 MODULES = {
     "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},

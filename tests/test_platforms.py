@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError
-from jlremote.link.mounts.mounts import MountSocket
+from jlremote.link.unix_listener import UnixListener
 from jlremote.ssh.login.agent import Agent, AgentFailure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
@@ -20,9 +19,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 # On Windows nothing imports the keyboard and the demo's server; the others run on hosts.
 POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
-    "jlremote.demo.account",
     "jlremote.demo.command_session",
-    "jlremote.demo.server",
+    "jlremote.demo.loopback_host",
     "jlremote.remote.job_keeper",
     "jlremote.remote.job_terminal",
     "jlremote.remote.orphans",
@@ -137,5 +135,5 @@ def test_what_windows_lacks_is_refused_by_its_name(
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(AgentFailure, match="agents listen on named pipes"):
         Agent(str(tmp_path / "agent")).sign(b"", b"", "ssh-ed25519")
-    with pytest.raises(JlrError, match="cannot mount on Windows"):
-        MountSocket(tmp_path / "door", lambda *_: None).open()
+    with pytest.raises(OSError, match="Windows has no such sockets"):
+        UnixListener(tmp_path / "door", lambda _: None)

@@ -139,8 +139,8 @@ WITHOUT_A_DOOR = {
     "gpus/choice.py": "four digits of an option",
     "kernels/lab_config.py": "a pipe of this command, and the version of JupyterLab here",
     "kernels/specs.py": "kernel specs of this machine",
-    "kernels/local_ports.py": "the file of a client here, and a descriptor",
-    "link/service/process.py": "a variable of this process",
+    "kernels/kernel_ports.py": "the file of a client here, and a descriptor",
+    "link/service/link_process.py": "a variable of this process",
     "place/runtimes/engine/engine_gpus.py": "an option of the person's",
     "place/clusters/launchers.py": "nine digits of an option",
     "laptop/": "jlr's own files, and a keychain's priority",
@@ -164,7 +164,7 @@ WITHOUT_A_DOOR = {
     # Between jlr's own processes on this machine, who have proved themselves.
     "link/client/dial.py": "the link's own words",
     "link/service/operations.py": "a command's request",
-    "link/ssh_server/control_messages.py": "ssh of this machine",
+    "link/ssh_server/control_client.py": "ssh of this machine",
     "link/wire/": "a frame, whose text may have bytes that are not UTF-8",
 }
 

@@ -17,18 +17,18 @@ from jlremote.text import printable
 
 def main(*words: str) -> int:
     """Run as a kernel, or end a kernel once stdin ends; return the exit code."""
-    from jlremote.kernels import run
+    from jlremote.kernels import bridge
 
     # What a client starts has no terminal of its own to ask on.
     context = Invocation(no_input=True, quiet=True).context(silent=True)
     try:
         if words[0] == "--end":
             _, session, kernel = words
-            run.end(session, kernel, context, sys.stdin.buffer.read)
+            bridge.end(session, kernel, context, sys.stdin.buffer.read)
         else:
             session, kind, file = words
             itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel_program", "--end", session)
-            run.run(session, kind, Path(file), itself, context)
+            bridge.run(session, kind, Path(file), itself, context)
     except JlrError as failure:
         tell(f"jlr: {printable(failure.message)}")
         if failure.hint:

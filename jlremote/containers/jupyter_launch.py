@@ -14,10 +14,9 @@ from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
+from jlremote.jupyter.endpoint import Server, hostname
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
-from jlremote.jupyter.ports.origins import hostname
 from jlremote.jupyter.recorder import NOT_RECORDED
-from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line, wait_while

@@ -8,8 +8,8 @@ from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import recorder, scripts
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.recorder import Recording
-from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Host, records, run_script

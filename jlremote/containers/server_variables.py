@@ -13,7 +13,7 @@ from dataclasses import replace
 from jlremote.errors import JlrError
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.contract import RECORD, Host, run_script
 from jlremote.place.host.shell_text import command_line, stdin_of
 from jlremote.place.runtimes.runtime import Container, Runtime

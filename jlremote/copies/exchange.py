@@ -1,26 +1,25 @@
-"""A command in a copy's place, and a function of this process at the other end of its streams."""
+"""A command in the place of a copy, its streams, its complaint, and the progress of the copy."""
 
 from __future__ import annotations
 
 import io
-import os
 import re
-import socket
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
-from jlremote.hosts.attached_process import Screen, run_attached
-from jlremote.hosts.context import Context
+from jlremote.errors import LinkLost
+from jlremote.hosts.context import Context, Progress
 from jlremote.link.client.link import ShellCommand
+from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.link.wire.protocol import Unproved
 from jlremote.sessions.shell import place_of, recorded, recorded_place
-from jlremote.text import one_line
+from jlremote.text import one_line, size_in_words
 
-_PIECE = 128 << 10
-_COMPLAINT = 2000
+_REPORT_SECONDS = 0.1
+_MOST_LEFT_OUT = 1000
+_COMPLAINT_BYTES = 2000
 # What programs say beside the cause, and what it is in plain words.
 _NOISE = (
     (
@@ -35,7 +34,54 @@ _NOISE = (
 )
 
 
-class Reached:
+class CopyReport:
+    """Counts the files and bytes of a copy, and shows its rate and the time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.files = self.total = 0
+        self.skipped: list[str] = []
+        self.advance = progress.advance
+        self._expected = 0
+        self._progress = progress
+        self._done = 0
+        self._began = time.monotonic()
+        self._shown = 0.0
+
+    def expect(self, size: int) -> None:
+        """Add bytes to the expected total before their files are counted."""
+        self._expected += size
+
+    def count(self, size: int, files: int = 1) -> None:
+        """Count a file that is copied, or several."""
+        self.files += files
+        self.total += size
+
+    def leave_out(self, why: str) -> None:
+        """Tell the person that something is not copied."""
+        if len(self.skipped) > _MOST_LEFT_OUT:  # an archive may have millions
+            return
+        if len(self.skipped) == _MOST_LEFT_OUT:
+            why = "more was left out than is told here"
+        self.skipped.append(why)
+        self._progress.note(why)
+
+    def moved(self, count: int) -> None:
+        """Count bytes that are copied."""
+        self._done += count
+        now = time.monotonic()
+        if now - self._shown < _REPORT_SECONDS:
+            return
+        self._shown = now
+        rate = self._done / max(now - self._began, _REPORT_SECONDS)
+        total = max(self.total, self._expected)
+        left = (total - self._done) / max(rate, 1)
+        self.advance(
+            f"{size_in_words(self._done)} of {size_in_words(total)},"
+            f" {size_in_words(int(rate))}/s, {left:.0f} s left"
+        )
+
+
+class CopyPlace:
     """The place of a copy; a session that the link knows to run is not inspected first."""
 
     def __init__(self, where: str | None, context: Context) -> None:
@@ -47,138 +93,102 @@ class Reached:
             place_of(where, context) if record is None else recorded_place(record, context)
         )
 
-    def run(self, argv: tuple[str, ...], streams: Screen) -> int:
-        """Run a command there and return its exit status."""
-        if not self._checked:
-            with suppress(Unproved):
-                status = self._run(argv, streams)
+    @contextmanager
+    def process(self, argv: tuple[str, ...]) -> Iterator[RemoteProcess]:
+        """Run a command there; leaving the context ends it."""
+        with ExitStack() as stack:
+            try:
+                process = self._begin(argv, stack)
+            except Unproved:
+                self._place = place_of(self._where, self._context)
                 self._checked = True
-                return status
-            self._place = place_of(self._where, self._context)
+                process = self._begin(argv, stack)
             self._checked = True
-        return self._run(argv, streams)
+            yield process
 
-    def _run(self, argv: tuple[str, ...], streams: Screen) -> int:
+    def _begin(self, argv: tuple[str, ...], stack: ExitStack) -> RemoteProcess:
         place, command = self._place, ShellCommand(argv, copies=True)
         opened = place.host.shell(place.served, command, None, checked=self._checked)
-        return run_attached(opened, streams)
-
-
-class CopyStreams:
-    """Files or sockets as the stdin, stdout and stderr of a command, as a `Screen` has them."""
-
-    kind = None
-    size = os.terminal_size((80, 24))
-
-    def __init__(self, stdin: io.RawIOBase, stdout: io.RawIOBase, stderr: io.RawIOBase) -> None:
-        self.stdin, self.written = stdin, {"stdout": stdout, "stderr": stderr}
-
-    def taken(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def typed(self) -> Iterator[bytes | os.terminal_size]:
-        while data := self.stdin.read(_PIECE):
-            yield data
-        yield b""
-
-    def show(self, stream: str, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self.written[stream].write(rest) or 0 :]
-
-    def recover(self) -> None: ...
-
-    def close(self) -> None:
-        """Close them: what is at their other end waits for that."""
-        for one in (self.stdin, *self.written.values()):
-            one.close()
+        process = stack.enter_context(opened)
+        process.wait_connected()
+        return process
 
 
 class Complaint:
-    """The beginning of what a command prints, read by a thread."""
+    """The beginning of what a command writes to stderr."""
 
-    def __init__(self, said: io.RawIOBase) -> None:
-        self._said = said
+    def __init__(self) -> None:
         self._kept = b""
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
 
+    def add(self, data: bytes) -> None:
+        self._kept += data[: _COMPLAINT_BYTES - len(self._kept)]
+
+    @property
     def lines(self) -> list[str]:
-        """Wait for the end of the output, and return its lines without empty ones."""
-        self._thread.join()
         lines = self._kept.decode("utf-8", "replace").splitlines()
         return [line for line in map(one_line, lines) if line]
 
-    def _read(self) -> None:
-        with self._said as said, suppress(OSError):
-            while data := said.read(_PIECE):
-                self._kept += data[: _COMPLAINT - len(self._kept)]
+    def cause(self, status: int, command: str = "its command") -> str:
+        """Return why a command failed, without its own name and names that only jlr knows."""
+        text = self.lines[0] if self.lines else f"{command} ended with {status}"
+        for noise, instead in _NOISE:
+            text = noise.sub(instead, text)
+        return text
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a command there ended, and what it complained of."""
+class FarOutput(io.RawIOBase):
+    """The stdout of a command there, as a file; what comes of its stderr goes to `complaint`."""
 
-    status: int
-    complaint: list[str]
+    def __init__(self, process: RemoteProcess, complaint: Complaint) -> None:
+        self._output = iter(process)
+        self._complaint = complaint
+        self._rest = memoryview(b"")
 
-    @property
-    def reason(self) -> str:
-        first = self.complaint[0] if self.complaint else f"its command ended with {self.status}"
-        return cause(first)
+    def readable(self) -> bool:
+        return True
 
-
-def cause(complaint: str) -> str:
-    """Return what a program complains of, without its own name and names that only jlr knows."""
-    for noise, instead in _NOISE:
-        complaint = noise.sub(instead, complaint)
-    return complaint
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            stream, data = next(self._output, ("end", b""))
+            if stream == "end":
+                return 0
+            if stream == "stdout":
+                self._rest = memoryview(data)
+            else:
+                self._complaint.add(data)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
 
 
 def exchange(
-    reached: Reached, argv: tuple[str, ...], local: Callable[[socket.socket], None]
-) -> Ended:
-    """Run a command there while `local`, in a thread, has the other end of stdin and stdout.
+    place: CopyPlace,
+    argv: tuple[str, ...],
+    stdin: Iterable[bytes],
+    take: Callable[[str, bytes], None],
+) -> int:
+    """Run a command there and return its exit status; `take` gets its output.
 
-    What `local` raises is raised here, unless it only found that a command that failed had ended.
+    What fails in `stdin`, which a thread iterates over, ends the command and is raised here.
     """
-    ours, far = socket.socketpair()
-    heard, errors = socket.socketpair()
-    complaint = Complaint(_raw(heard))
+    failures: list[BaseException] = []
 
-    def work() -> None:
+    def give() -> None:
         try:
-            local(ours)
-        except BaseException:
-            _shut(ours)  # the command ends, too
+            if all(map(process.give, stdin)):
+                process.give(b"")
+        except BaseException as failure:  # noqa: BLE001 - raised below
+            failures.append(failure)
+            process.hang_up()
+
+    with place.process(argv) as process:
+        threading.Thread(target=give, daemon=True).start()
+        try:
+            for stream, data in process:
+                take(stream, data)
+        except LinkLost:
+            if failures:
+                raise failures[0] from None
             raise
-
-    with ours, ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
-        try:
-            with closing(CopyStreams(_raw(far.dup()), _raw(far), _raw(errors))) as streams:
-                status = reached.run(argv, streams)
-        except BrokenPipeError:
-            status = 0  # `local` has failed
-        except BaseException:
-            _shut(ours)
-            raise
-        try:
-            done.result()
-        except EOFError:
-            if not status:
-                raise
-        except (BrokenPipeError, ConnectionResetError) as gone:
-            if not status:
-                raise EOFError("its command ended before the copy did") from gone
-    return Ended(status, complaint.lines())
-
-
-def _shut(end: socket.socket) -> None:
-    with suppress(OSError):
-        end.shutdown(socket.SHUT_RDWR)
-
-
-def _raw(end: socket.socket) -> io.RawIOBase:
-    with end:  # the file keeps it open
-        return end.makefile("rwb", buffering=0)
+    assert process.status is not None
+    return process.status

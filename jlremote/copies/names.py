@@ -43,8 +43,8 @@ class RemotePath:
         """The last part as it is typed, empty for `.`, `..`, `~` and `/`."""
         return _name(self.path.split("/"))
 
-    def name_of(self, found: str) -> str:
-        """Return the local name for a path that the place found for this one.
+    def name_of(self, path: str) -> str:
+        """Return the local name for a path that the place reports for this one.
 
         Both are without a `~/` at the beginning.
 
@@ -52,22 +52,22 @@ class RemotePath:
             Refused: it is not what was typed, and does not match it.
         """
         typed = [part for part in self.path.removeprefix("~/").split("/") if part]
-        parts = [part for part in found.split("/") if part]
+        parts = [part for part in path.split("/") if part]
         if self.path == "~":
             typed = []
         if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
-            raise Refused(f"`{one_line(found)}` was not asked for, but `{self.path}`")
+            raise Refused(f"`{one_line(path)}` was not asked for, but `{self.path}`")
         return _name(parts)
 
 
 def sent(sources: Sequence[Path], into: RemotePath) -> str:
-    """Return in words what is copied to a place."""
+    """Return a copy to a place, in words."""
     what = f"`{one_line(str(sources[0]))}`" if len(sources) == 1 else f"{len(sources)} sources"
     return f"{what} to `{into.where}:{into.path}`"
 
 
 def fetched(sources: Sequence[RemotePath], into: Path) -> str:
-    """Return in words what is copied from a place."""
+    """Return a copy from a place, in words."""
     where = sources[0].where
     one = f"`{where}:{sources[0].path}`"
     return f"{one if len(sources) == 1 else f'{len(sources)} sources of `{where}`'} to `{into}`"
@@ -79,7 +79,6 @@ def _name(parts: list[str]) -> str:
 
 
 def _is_meant(part: str, typed: str) -> bool:
-    """Return whether a part of a path is the typed one, or matches it as in a shell."""
     if part == typed:
         return True
     if not _PATTERN & set(typed) or (part.startswith(".") and not typed.startswith(".")):
@@ -102,7 +101,7 @@ def parsed(text: str) -> Path | RemotePath:
 
 
 def one_place(sources: list[RemotePath]) -> str:
-    """Return where all remote sources are.
+    """Return the one place of all remote sources.
 
     Raises:
         Usage: they are in several places.
@@ -120,7 +119,7 @@ _SECONDS = 3.0
 
 
 def remote_paths(begun: RemotePath, context: Context) -> list[str]:
-    """Return the paths there that begin as `begun` does, folders with a slash at their end.
+    """Complete a path there; folders end with a slash.
 
     Only a link that is up is asked: a completion neither connects nor asks for a password.
     """
@@ -134,27 +133,27 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
         if link.status().state != State.UP:
             return []
         argv = runtime.attached(where, list_names, Attachment(), {})
-        told = run_script(link, command_line(argv), timeout=_SECONDS).stdout
+        listed = run_script(link, command_line(argv), timeout=_SECONDS).stdout
     except JlrError:
         return []
     hidden = name.startswith(".")
     return [
-        f"{folder}{slash}{found}"
-        for found in told.split("\n")
-        if found.startswith(name)
-        and (hidden or not found.startswith("."))
-        and _is_name(found.removesuffix("/"))
+        f"{folder}{slash}{entry}"
+        for entry in listed.split("\n")
+        if entry.startswith(name)
+        and (hidden or not entry.startswith("."))
+        and _is_name(entry.removesuffix("/"))
     ]
 
 
-def _is_name(found: str) -> bool:
+def _is_name(text: str) -> bool:
     with suppress(Refused):
-        return without_controls(path_part(found)) == found
+        return without_controls(path_part(text)) == text
     return False
 
 
 def _place(where: str, context: Context) -> tuple[Link, Runtime, str]:
-    """Return a session's place, else a host's; both as this laptop knows them."""
+    """Return the place of a session, else of a host, as this laptop knows it."""
     try:
         record = sessions.choose(where)
     except NotFound:

@@ -1,7 +1,7 @@
 """A folder by rsync, where this machine and the other one have it: only what differs is sent.
 
-rsync runs here and starts its other half by `rsync_pipe`, whose streams the link gets. No path is
-on its command line: both halves begin in their folder and copy `./`, so a name is neither an option
+rsync runs here and starts its other half by `_PIPE`, whose streams the link gets. No path is on
+its command line: both halves begin in their folder and copy `./`, so a name is neither an option
 nor a pattern. What is fetched arrives in a private folder, compared with what is here, and whole
 files: a hostile half gets no checksums of other files, and finds no link to write through.
 """
@@ -17,14 +17,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import cast
 
-from jlremote.copies import rsync_pipe
-from jlremote.copies.exchange import Complaint, CopyStreams, Reached, cause
+from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange
 from jlremote.copies.names import RemotePath, fetched, sent
-from jlremote.copies.report import CopyReport
 from jlremote.copies.staging import settle, staging
 from jlremote.errors import JlrError
 from jlremote.text import one_line, size_in_words
@@ -80,6 +78,20 @@ exit "$status"
 """
 _NOT_THERE = 77
 _NOT_SO = 78  # the folder is not as it has to be
+# rsync runs it in place of ssh. It gives its streams and the command, each word with a null byte at
+# its end, to the socket of jlr's process, and waits until the other half has ended.
+_PIPE = """\
+import os, socket, sys
+words = [os.fsencode(word) + b"\\0" for word in sys.argv[3:]]
+with socket.socket(fileno=int(sys.argv[1])) as jlr:
+    for one in (0, 1):
+        os.set_blocking(one, True)  # rsync expects ssh, which takes either
+    message = b"".join(words) + b"\\0"
+    jlr.sendall(message[socket.send_fds(jlr, [message], [0, 1, 2]):])
+    for one in (0, 1):
+        os.close(one)
+    jlr.recv(1)
+"""
 _DONE = 0
 _WHOLE = 100  # percent
 _PIECE = 128 << 10
@@ -88,24 +100,24 @@ _LONGEST_LINE = 16 << 10
 
 def send(
     report: CopyReport,
-    reached: Reached,
+    place: CopyPlace,
     sources: Sequence[Path],
     into: RemotePath,
     *,
     preserve: bool,
 ) -> bool:
-    """Send a single folder; return `False` if there is more to send, or rsync cannot do it."""
+    """Send a single folder; return `False` if rsync cannot, or if there are several sources."""
     if len(sources) > 1 or not sources[0].is_dir() or not _is_here(_SENDS):
         return False
-    there = (_INTO, into.path, sources[0].resolve().name)
+    begin = (_INTO, into.path, sources[0].resolve().name)
     options = (*_SENDING, *(_PRESERVING if preserve else ()))
     words = (*options, "--", "./", "there:./")
-    return _run(report, reached, sources[0], there, words, sent(sources, into)) == _DONE
+    return _run(report, place, sources[0], begin, words, sent(sources, into)) == _DONE
 
 
 def fetch(
     report: CopyReport,
-    reached: Reached,
+    place: CopyPlace,
     sources: Sequence[RemotePath],
     into: Path,
     *,
@@ -122,7 +134,7 @@ def fetch(
         target = into / source.name if into.is_dir() else into
         if source.is_pattern or not source.name or (target.exists() and not target.is_dir()):
             continue
-        ended = _fetch_folder(report, reached, source, target, preserve=preserve)
+        ended = _fetch_folder(report, place, source, target, preserve=preserve)
         if ended == _NOT_THERE:
             break
         if ended == _DONE:
@@ -131,7 +143,7 @@ def fetch(
 
 
 def _fetch_folder(
-    report: CopyReport, reached: Reached, source: RemotePath, target: Path, *, preserve: bool
+    report: CopyReport, place: CopyPlace, source: RemotePath, target: Path, *, preserve: bool
 ) -> int:
     """Fetch a folder's contents; whole files stay if the copy is interrupted."""
     options = (*_FETCHING, *(_PRESERVING if preserve else ()))
@@ -142,7 +154,7 @@ def _fetch_folder(
         words = (*options, "--", "there:./", "./0/")
         try:
             what = fetched([source], target)
-            ended = _run(report, reached, private, (_FROM, source.path), words, what)
+            ended = _run(report, place, private, (_FROM, source.path), words, what)
         except BaseException:
             with suppress(JlrError, OSError):  # the first failure counts
                 settle(arrived, target, report, preserve=preserve)
@@ -153,32 +165,30 @@ def _fetch_folder(
 
 
 def _is_here(least: tuple[int, int]) -> bool:
-    """Return whether this machine has an rsync that is new enough."""
     if os.name == "nt" or shutil.which(_RSYNC[0]) is None:
         return False
-    told = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
-    found = _VERSION.search(told.stdout)
-    return found is not None and (int(found[1]), int(found[2])) >= least
+    printed = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
+    version = _VERSION.search(printed.stdout)
+    return version is not None and (int(version[1]), int(version[2])) >= least
 
 
 def _quoted(word: object) -> str:
-    """Return a word as rsync parts `--rsh`, where a doubled quote is one."""
+    """Quote a word for rsync's `--rsh`, where a doubled quote is a quote."""
     text = str(word).replace("'", "''")
     return f"'{text}'"
 
 
 def _run(
     report: CopyReport,
-    reached: Reached,
+    place: CopyPlace,
     local: Path,
-    there: tuple[str, ...],
+    begin: tuple[str, ...],
     words: tuple[str, ...],
     what: str,
 ) -> int:
-    """Run both halves and return `_DONE`, or why they have done nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RSYNC_")}
     ours, theirs = socket.socketpair()
-    helper = (sys.executable, "-I", "-S", rsync_pipe.__file__, theirs.fileno())
+    helper = (sys.executable, "-I", "-S", "-c", _PIPE, theirs.fileno())
     with theirs:
         rsync = subprocess.Popen(
             (*_RSYNC, *_OPTIONS, f"--rsh={' '.join(map(_quoted, helper))}", *words),
@@ -193,16 +203,13 @@ def _run(
     ended: int | None = None
     try:
         with ours, suppress(BrokenPipeError):
-            command, files = _given(ours)
-            if files:
-                with closing(CopyStreams(*files)) as streams:
-                    ended = reached.run(_other_half(there, command), streams)
+            ended = _connect(place, begin, ours)
     except BaseException:
         rsync.terminate()  # it keeps the part of the file that it was at
         raise
     finally:
         status = rsync.wait()
-        complaint = listener.lines()
+        listener.join()
     if ended in (_NOT_THERE, _NOT_SO):
         return ended
     if listener.too_much:
@@ -210,15 +217,31 @@ def _run(
             "the other side sends more than it has told, or files grew", hint="copy them again"
         )
     if status not in (0, _VANISHED):
-        why = cause(complaint[0]) if complaint else f"`rsync` ended with {status}"
-        raise JlrError(f"cannot copy {what}: {why}")
-    report.found(listener.size, listener.files)
+        raise JlrError(f"cannot copy {what}: {listener.complaint.cause(status, '`rsync`')}")
+    report.count(listener.size, listener.files)
     return _DONE
 
 
-def _other_half(there: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command that begins it in a folder: shell text, with that one's arguments."""
-    choose, remote, *name = there
+def _connect(place: CopyPlace, begin: tuple[str, ...], jlr: socket.socket) -> int | None:
+    command, files = _given(jlr)
+    if not files:
+        return None
+    with ExitStack() as stack:
+        stdin, stdout, stderr = map(stack.enter_context, files)
+        outputs = {"stdout": stdout, "stderr": stderr}
+
+        def take(stream: str, data: bytes) -> None:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[outputs[stream].write(rest) or 0 :]
+
+        pieces = iter(lambda: stdin.read(_PIECE), b"")
+        return exchange(place, _other_half(begin, command), pieces, take)
+
+
+def _other_half(begin: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that runs `words` in a folder, which shell text with arguments finds."""
+    choose, remote, *name = begin
     text = f"{_BEGIN}{choose}{_COPY}"
     for word, status in (("NOT_THERE", _NOT_THERE), ("NOT_SO", _NOT_SO)):
         text = text.replace(word, str(status))
@@ -226,65 +249,65 @@ def _other_half(there: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ..
 
 
 def _given(sender: socket.socket) -> tuple[tuple[str, ...], list[io.FileIO]]:
-    """Return the other half's command line, and its streams, which `rsync_pipe` has sent.
-
-    There are none if rsync ended before.
-    """
+    """Return the other half's command line, and the streams that `_PIPE` has sent, if any."""
     if sys.platform == "win32":
-        return (), []
-    told, descriptors, _, _ = socket.recv_fds(sender, _PIECE, 3)
-    while told and not told.endswith(b"\0\0"):
-        told += sender.recv(_PIECE) or b"\0\0"
+        raise NotImplementedError
+    message, descriptors, _, _ = socket.recv_fds(sender, _PIECE, 3)
+    while message and not message.endswith(b"\0\0"):
+        message += sender.recv(_PIECE) or b"\0\0"
     modes = ("rb", "wb", "wb")
     files = [io.FileIO(one, mode) for one, mode in zip(descriptors, modes, strict=False)]
-    return tuple(map(os.fsdecode, told[:-2].split(b"\0"))), files
+    return tuple(map(os.fsdecode, message[:-2].split(b"\0"))), files
 
 
 class RsyncListener:
-    """Reads what rsync says, in two threads; words of the other half are among it."""
+    """Reads the output of rsync, with that of the other half, in two threads."""
 
     def __init__(self, rsync: subprocess.Popen[bytes], report: CopyReport) -> None:
-        assert rsync.stdout is not None
-        assert rsync.stderr is not None
         self.files = self.size = 0
         self.too_much = False
+        self.complaint = Complaint()
         self._rsync = rsync
         self._report = report
-        self._stdout = rsync.stdout
-        self._complaint = Complaint(cast("io.BufferedReader", rsync.stderr).detach())
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
+        self._threads = [threading.Thread(target=run) for run in (self._follow, self._complain)]
+        for thread in self._threads:
+            thread.daemon = True
+            thread.start()
 
-    def lines(self) -> list[str]:
-        """Wait until all is read, and return the lines of the complaint."""
-        self._thread.join()
-        return self._complaint.lines()
+    def join(self) -> None:
+        """Wait until all is read."""
+        for thread in self._threads:
+            thread.join()
+
+    def _complain(self) -> None:
+        with cast("io.BufferedReader", self._rsync.stderr) as stderr:
+            while data := stderr.read1(_PIECE):
+                self.complaint.add(data)
 
     def _follow(self) -> None:
-        with io.TextIOWrapper(
-            cast("io.BufferedReader", self._stdout), "utf-8", "replace", newline=None
-        ) as lines:
+        stdout = cast("io.BufferedReader", self._rsync.stdout)
+        with io.TextIOWrapper(stdout, "utf-8", "replace", newline=None) as lines:
             while line := lines.readline(_LONGEST_LINE):
                 with suppress(Refused):
                     self._take(line)
 
     def _take(self, line: str) -> None:
-        if found := _PROGRESS.match(line):
-            done, percent, rate, left = found.groups()
+        if match := _PROGRESS.match(line):
+            done, percent, rate, left = match.groups()
             if whole_number(percent) > _WHOLE:
                 self.too_much = True
                 self._rsync.terminate()
             size = size_in_words(whole_number(done))
             self._report.advance(f"{size}, {percent}%, {rate}, {left} left")
-        elif found := _LEFT_OUT.match(line):
-            link = one_line(found[1])
+        elif match := _LEFT_OUT.match(line):
+            link = one_line(match[1])
             self._report.leave_out(f"left out the link `{link}`: it leads out of the folder")
-        elif found := _SKIPPED.match(line):
-            path = one_line(found[1])
+        elif match := _SKIPPED.match(line):
+            path = one_line(match[1])
             self._report.leave_out(f"left out `{path}`: it is neither file, folder nor link")
-        elif found := _FILES.match(line):
-            self.files = whole_number(found[1])
-        elif found := _SIZE.match(line):
-            self.size = whole_number(found[1])
-        elif found := _LITERAL.match(line):
-            self.too_much |= whole_number(found[1]) > self.size
+        elif match := _FILES.match(line):
+            self.files = whole_number(match[1])
+        elif match := _SIZE.match(line):
+            self.size = whole_number(match[1])
+        elif match := _LITERAL.match(line):
+            self.too_much |= whole_number(match[1]) > self.size

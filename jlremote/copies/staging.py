@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from jlremote.copies.report import CopyReport
+from jlremote.copies.exchange import CopyReport
 from jlremote.errors import JlrError, NotFound
 from jlremote.text import one_line, reason_of
 
@@ -57,8 +57,8 @@ def leads_out(text: str, folder: Path, top: Path) -> bool:
         return True
     if os.name == "nt" and set("\\:") & set(text):
         return True
-    found = Path(os.path.realpath(folder / text))
-    return not found.is_relative_to(os.path.realpath(top))
+    target = Path(os.path.realpath(folder / text))
+    return not target.is_relative_to(os.path.realpath(top))
 
 
 def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) -> None:
@@ -94,7 +94,7 @@ def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) ->
 
 
 def _make_folder(staged: Path, final: Path, *, may_be_link: bool) -> os.stat_result:
-    """Make the final folder unless it is there, and return the facts of the staged one."""
+    """Make the final folder if it is missing; return the facts of the staged one."""
     facts = staged.stat()
     staged.chmod(0o700)
     with suppress(FileExistsError):

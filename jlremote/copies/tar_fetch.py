@@ -10,7 +10,6 @@ import io
 import os
 import re
 import shutil
-import socket
 import struct
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -20,9 +19,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from jlremote.copies import tar_scripts
-from jlremote.copies.exchange import Ended, Reached, exchange
+from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, FarOutput
 from jlremote.copies.names import RemotePath, fetched
-from jlremote.copies.report import CopyReport
 from jlremote.copies.staging import UNUSABLE, settle, staging
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line, reason_of, size_in_words
@@ -40,8 +38,8 @@ _MOST_ZEROS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file or folder that is there."""
+class Match:
+    """A file or folder of the place that a source names."""
 
     source: RemotePath
     is_folder: bool
@@ -51,7 +49,7 @@ class Found:
 
 def fetch(
     report: CopyReport,
-    reached: Reached,
+    place: CopyPlace,
     sources: Sequence[RemotePath],
     into: Path,
     *,
@@ -70,18 +68,26 @@ def fetch(
             hint="use Python 3.11.4 or later",
         )
     argv = tar_scripts.fetch([one.path for one in sources], recursive=recursive)
+    complaint = Complaint()
     with staging(into) as folder:
         arrival = _Arrival(report, sources, into, folder, recursive, preserve)
-        ended = exchange(reached, argv, arrival.receive)
-        arrival.settle(ended)
-    tar_scripts.check(ended, fetched(sources, into))
-    for line in filter(_SOCKET.search, ended.complaint):
+        with place.process(argv) as process:
+            process.send(b"")
+            try:
+                arrival.receive(io.BufferedReader(FarOutput(process, complaint), _PIECE))
+            except EOFError:
+                if not process.status:  # else its complaint tells more
+                    raise
+        assert process.status is not None
+        arrival.settle(process.status)
+    tar_scripts.check(process.status, complaint, fetched(sources, into))
+    for line in filter(_SOCKET.search, complaint.lines):
         report.leave_out(f"left out what is no file: {line}")
 
 
 @dataclass(frozen=True)
 class _Arrival:
-    """What arrives, first in a private folder: the first match as `0`, the second as `1`."""
+    """The matches that arrive in a private folder, named `0`, `1` and so on."""
 
     report: CopyReport
     sources: Sequence[RemotePath]
@@ -89,51 +95,48 @@ class _Arrival:
     folder: Path
     recursive: bool
     preserve: bool
-    arrived: list[tuple[Found, Path]] = field(default_factory=list)
+    arrived: list[tuple[Match, Path]] = field(default_factory=list)
 
-    def receive(self, link: socket.socket) -> None:
+    def receive(self, source: io.BufferedReader) -> None:
         """Read all that the other side sends."""
-        link.shutdown(socket.SHUT_WR)
-        with cast("io.BufferedReader", link.makefile("rb", buffering=_PIECE)) as source:
-            stream = ForwardReader(source)
-            found = list(_listed(stream, self.sources))
-            self._check(found)
-            for number, one in enumerate(found):
-                at = self.folder / str(number)
-                archive = Archive(stream, at, self.report, preserve=self.preserve)
-                if archive.tree() if one.is_folder else archive.one_file(one.source):
-                    self.arrived.append((one, at))
-                stream.skip_zeros()
-            if source.read(1):
-                raise Refused("it sends more than was asked for")
+        stream = ForwardReader(source)
+        matches = list(_listed(stream, self.sources))
+        self._check(matches)
+        for number, match in enumerate(matches):
+            at = self.folder / str(number)
+            archive = Archive(stream, at, self.report, preserve=self.preserve)
+            if archive.tree() if match.is_folder else archive.one_file(match.source):
+                self.arrived.append((match, at))
+            stream.skip_zeros()
+        if source.read(1):
+            raise Refused("it sends more than was asked for")
 
-    def settle(self, ended: Ended) -> None:
+    def settle(self, status: int) -> None:
         """Move all to the final names; after an error there, only the contents of folders."""
-        for found, at in self.arrived:
-            if found.is_folder or not ended.status:
-                target = self.into / found.name if self.into.is_dir() else self.into
+        for match, at in self.arrived:
+            if match.is_folder or not status:
+                target = self.into / match.name if self.into.is_dir() else self.into
                 settle(at, target, self.report, preserve=self.preserve)
 
-    def _check(self, found: list[Found]) -> None:
+    def _check(self, matches: list[Match]) -> None:
         for source in self.sources:
-            of_source = [one for one in found if one.source is source]
+            of_source = [one for one in matches if one.source is source]
             if not of_source:
                 what = "nothing matches" if source.is_pattern else "there is no file"
                 raise NotFound(f"{what} `{source.where}:{source.path}`")
             if len(of_source) > 1 and not source.is_pattern:
                 raise Refused(f"`{source.path}` came {len(of_source)} times")
-        for one in found:
+        for one in matches:
             if one.is_folder and not self.recursive:
                 raise Usage(
                     f"`{one.source.path}` is a folder", hint="`-r` copies it with all that is in it"
                 )
             self.report.expect(one.size)
-        if len(found) > 1 and not self.into.is_dir():
+        if len(matches) > 1 and not self.into.is_dir():
             raise NotFound(f"`{self.into}` is not a folder")
 
 
-def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Found]:
-    """Yield what there is, in the order of the sources."""
+def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Match]:
     for _ in range(_MOST_FOUND):
         words = stream.word().split(" ", 3)
         if words == [""]:
@@ -145,12 +148,12 @@ def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Fo
         if kind == "!":
             raise JlrError(f"cannot look for `{source.where}:{source.path}`: {one_line(path)}")
         name = source.name_of(path)
-        yield Found(source, kind == "d", 1024 * whole_number(size or "0"), name)
+        yield Match(source, kind == "d", 1024 * whole_number(size or "0"), name)
     raise Refused(f"it has more than {_MOST_FOUND} files")
 
 
 class ForwardReader:
-    """A stream as `tarfile` takes it, which reads only forward, and never much for its own use."""
+    """A stream for `tarfile`, which reads only forward and no more than needed."""
 
     def __init__(self, source: io.BufferedReader) -> None:
         self._source = source
@@ -177,17 +180,17 @@ class ForwardReader:
 
     def word(self) -> str:
         """Return the text before the next null byte."""
-        found = bytearray()
+        text = bytearray()
         while (byte := self.read(1)) != b"\0":
             if not byte:
                 raise EOFError("it sends no list of files")
-            found += byte
-            if len(found) > _LONGEST_WORD:
+            text += byte
+            if len(text) > _LONGEST_WORD:
                 raise Refused("a name of many kilobytes")
-        return os.fsdecode(bytes(found))
+        return os.fsdecode(bytes(text))
 
     def skip_zeros(self) -> None:
-        """Go to the next archive; `tarfile` has read one block of zeros of this one's end.
+        """Skip the zeros at the end of an archive; `tarfile` has read one block of them.
 
         It takes a broken header and a missing one for an end, too.
         """
@@ -222,7 +225,7 @@ class Archive:
             )
 
     def one_file(self, source: RemotePath) -> bool:
-        """Unpack the only file, whatever its name is; return whether it is one."""
+        """Unpack the only file, whatever its name is; return whether it is a regular file."""
         for number, member in enumerate(self._members()):
             if number or member.isdir() or member.issym() or member.islnk():
                 raise Refused(f"it sends more than the file `{source.path}`")
@@ -287,7 +290,7 @@ class Archive:
             needs = f"{size_in_words(member.size)} needs more than {size_in_words(free)}"
             where = f"in `{self._at.parent.parent}` for `{_shown(member.name)}`"
             raise JlrError(f"no space is left {where}: {needs}")
-        self._report.found(member.size)
+        self._report.count(member.size)
         source = self._archive.extractfile(member)
         assert source is not None
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -321,7 +324,7 @@ class Archive:
 
 @contextmanager
 def _headers() -> Iterator[None]:
-    """Report whatever `tarfile` raises for a header that makes no sense as its own error."""
+    """Raise errors of `tarfile` over a senseless header as its own error."""
     try:
         yield
     except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
@@ -333,7 +336,7 @@ def _shown(name: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a member's path, none for the folder itself."""
+    """Return the parts of a member's path, none for the copied folder itself."""
     parts = name.split("/")
     if parts[0] == ".":
         parts = parts[1:]

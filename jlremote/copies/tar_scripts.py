@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jlremote.copies.exchange import Ended
+from jlremote.copies.exchange import Complaint
 from jlremote.errors import JlrError
 from jlremote.remote.sending import FIND_PYTHON, program
 
@@ -128,14 +128,14 @@ printf {LANDED}
 
 
 def fetch(paths: Sequence[str], *, recursive: bool) -> tuple[str, ...]:
-    """Return the command that writes which files there are, and then an archive of each."""
+    """Return the command that lists the files there, then sends an archive of each."""
     return (*_command(_FETCH), "r" if recursive else "", *paths)
 
 
 def send(
     path: str, names: Sequence[str], mark: str, needs: str, *, preserve: bool
 ) -> tuple[str, ...]:
-    """Return the command that reads an archive and gives each of `names` in it its place.
+    """Return the command that unpacks an archive and gives each of `names` its place.
 
     `mark` names the folder of what has arrived. `needs` is `several` where the target has to be a
     folder, or tells what the one name is: `folder` or `file`.
@@ -147,11 +147,11 @@ def _command(script: str) -> tuple[str, ...]:
     return ("sh", "-c", _BEGIN + script, "sh", program("jlremote.remote.tar"))
 
 
-def check(ended: Ended, what: str) -> None:
-    """Raise the error of a command that failed; `what` tells what it was to copy."""
-    if ended.status == _NOT_THERE:
+def check(status: int, complaint: Complaint, what: str) -> None:
+    """Raise the error of a command that failed to copy `what` (in words)."""
+    if status == _NOT_THERE:
         raise JlrError(
             "neither `tar` nor Python 3.6 is there", hint="install `tar` there, then copy again"
         )
-    if ended.status:
-        raise JlrError(f"cannot copy {what}: {ended.reason}")
+    if status:
+        raise JlrError(f"cannot copy {what}: {complaint.cause(status)}")

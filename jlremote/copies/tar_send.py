@@ -1,32 +1,29 @@
-"""Files and folders to a place, as one tar archive, which becomes what it is there at its end."""
+"""Files and folders to a place, as one tar archive that is unpacked there."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 import secrets
-import socket
 import stat
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
 
 from jlremote.copies import tar_scripts
-from jlremote.copies.exchange import Complaint, Reached, exchange
+from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange
 from jlremote.copies.names import RemotePath, sent
-from jlremote.copies.report import CopyReport
 from jlremote.copies.staging import leads_out
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line
 
-_PIECE = 1 << 20
+_PIECE = 256 << 10
 
 
 def send(
     report: CopyReport,
-    reached: Reached,
+    place: CopyPlace,
     sources: Sequence[Path],
     into: RemotePath,
     *,
@@ -52,18 +49,24 @@ def send(
         "several" if len(sources) > 1 else "folder" if sources[0].is_dir() else "file",
         preserve=preserve,
     )
-    ended = exchange(reached, argv, lambda link: _write(packed, link, report, preserve=preserve))
-    if ended.status == tar_scripts.NOT_SO:
+    streams = {"stdout": Complaint(), "stderr": Complaint()}
+    status = exchange(
+        place,
+        argv,
+        _joined(_archive(packed, report, preserve=preserve)),
+        lambda stream, data: streams[stream].add(data),
+    )
+    if status == tar_scripts.NOT_SO:
         raise NotFound(f"`{into.where}:{into.path}` is not a folder")
-    if ended.status == tar_scripts.NO_FOLDER:
+    if status == tar_scripts.NO_FOLDER:
         raise NotFound(f"there is no folder for `{into.where}:{into.path}`")
-    tar_scripts.check(ended, sent(sources, into))
+    tar_scripts.check(status, streams["stderr"], sent(sources, into))
+    if streams["stdout"].lines != [tar_scripts.LANDED]:
+        raise EOFError("it did not say that the copy has arrived")
 
 
 @dataclass(frozen=True)
 class _Packed:
-    """A file, folder or link here, and its name in the archive."""
-
     path: Path
     name: str
     facts: os.stat_result
@@ -71,7 +74,7 @@ class _Packed:
 
 
 def _below(source: Path, report: CopyReport) -> Iterator[_Packed]:
-    """Yield a source and what is in it, and tell of what is left out."""
+    """Yield a source and what is in it, without what is neither file, folder nor inner link."""
     top = posixpath.join(tar_scripts.FILES, source.resolve().name)
     waiting = [_Packed(source, top, source.stat())]
     while waiting:
@@ -81,7 +84,7 @@ def _below(source: Path, report: CopyReport) -> Iterator[_Packed]:
                 report.leave_out(f"left out the link `{one.path}`: it leads out of the folder")
                 continue
         elif stat.S_ISREG(one.facts.st_mode):
-            report.found(one.facts.st_size)
+            report.count(one.facts.st_size)
         elif stat.S_ISDIR(one.facts.st_mode):
             waiting += [
                 _packed(path, one.name) for path in sorted(one.path.iterdir(), reverse=True)
@@ -100,21 +103,26 @@ def _packed(path: Path, folder: str) -> _Packed:
     return _Packed(path, posixpath.join(folder, path.name), facts, lead)
 
 
-def _write(
-    packed: Sequence[_Packed], link: socket.socket, report: CopyReport, *, preserve: bool
-) -> None:
-    told = Complaint(link.makefile("rb", buffering=0))  # which reads whatever comes
-    with cast("IO[bytes]", link.makefile("wb", buffering=_PIECE)) as stream:
-        for one in packed:
-            if stat.S_ISREG(one.facts.st_mode):
-                _write_file(stream, one, report)
-            else:
-                stream.write(_head(one, preserve=preserve))
-        stream.write(tarfile.TarInfo(tar_scripts.WHOLE).tobuf())
-        stream.write(bytes(2 * tarfile.BLOCKSIZE))
-    link.shutdown(socket.SHUT_WR)
-    if told.lines() != [tar_scripts.LANDED]:
-        raise EOFError("it did not say that the copy has arrived")
+def _archive(packed: Sequence[_Packed], report: CopyReport, *, preserve: bool) -> Iterator[bytes]:
+    for one in packed:
+        if stat.S_ISREG(one.facts.st_mode):
+            yield from _file(one, report)
+        else:
+            yield _head(one, preserve=preserve)
+    yield tarfile.TarInfo(tar_scripts.WHOLE).tobuf()
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small pieces: each one that is given costs a message."""
+    waiting = bytearray()
+    for piece in pieces:
+        waiting += piece
+        if len(waiting) >= _PIECE:
+            yield bytes(waiting)
+            waiting.clear()
+    if waiting:
+        yield bytes(waiting)
 
 
 def _head(one: _Packed, *, preserve: bool = True) -> bytes:
@@ -132,16 +140,16 @@ def _head(one: _Packed, *, preserve: bool = True) -> bytes:
     return member.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
 
 
-def _write_file(stream: IO[bytes], one: _Packed, report: CopyReport) -> None:
+def _file(one: _Packed, report: CopyReport) -> Iterator[bytes]:
     with one.path.open("rb", buffering=0) as source:
-        stream.write(_head(one))
+        yield _head(one)
         left = one.facts.st_size
         while left and (data := source.read(min(left, _PIECE))):
-            stream.write(data)
+            yield data
             report.moved(len(data))
             left -= len(data)
         if left or os.fstat(source.fileno()).st_size != one.facts.st_size:
             raise JlrError(
                 f"`{one_line(str(one.path))}` changed while it was copied", hint="copy it again"
             )
-    stream.write(bytes(-one.facts.st_size % tarfile.BLOCKSIZE))
+    yield bytes(-one.facts.st_size % tarfile.BLOCKSIZE)

@@ -1,8 +1,8 @@
 """The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
 
-Read `server` (the whole), `command_session` (one command or shell), `account`, `engine` (what a
-container engine on this machine offers), `own_files`, and `notebook` with its `picture`; `demo` is
-the story of `jlr demo`.
+Read `demo` (the story of `jlr demo`), `loopback_host` (the server, its account and keys),
+`command_session` (one command or shell), `local_engine` (the container engine of this machine) and
+`own_files` (the folder of a demo, with its notebook).
 
 Decisions:
 

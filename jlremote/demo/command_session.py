@@ -8,16 +8,25 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 if sys.platform == "win32":
     raise ImportError("the demo does not run on Windows")
 
+import pwd
 import termios
 
 import asyncssh
 
-from jlremote.demo.account import Account
+SHELL = "/bin/sh"
+
+# Variables of the laptop's side, or of a Jupyter terminal in which the demo was started.
+_NOT_OF_THE_HOST = ("JLR_", "SSH_", "JUPYTER_", "JPY_")
+# Where Jupyter, its kernels and the npm that it asks keep their files, else in the home folder.
+_KEPT = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "npm_config_cache")
 
 END_OF_INPUT = b"\x04"  # Ctrl-D, which a terminal takes for an end of file
 CANNOT_RUN = 127
@@ -28,12 +37,45 @@ KILL_SECONDS = 2.0
 _IN_TERMINAL = ("/bin/sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1')
 
 
+@dataclass(frozen=True)
+class Account:
+    """The account of the demo's host: user, login shell, current folder, environment."""
+
+    user: str
+    shell: str
+    folder: Path
+    environment: Mapping[str, str]
+
+
+def current_account(folder: Path) -> Account:
+    """Return the account of the user who runs this process, with what Jupyter keeps in `folder`."""
+    user, shell = _user_and_shell()
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(_NOT_OF_THE_HOST)
+    }
+    kept = {name: str(folder / ".jupyter" / name.lower()) for name in _KEPT}
+    # A host has a Python, which jobs need; this machine may have only the one that runs jlr.
+    programs = (environment.get("PATH"), str(Path(sys.executable).parent))
+    kept["PATH"] = os.pathsep.join(filter(None, programs))
+    return Account(user, shell, folder, environment | kept)
+
+
+def _user_and_shell() -> tuple[str, str]:
+    try:
+        account = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return f"user{os.getuid()}", SHELL
+    shell = account.pw_shell
+    usable = os.access(shell, os.X_OK) and Path(shell).name not in ("nologin", "false")
+    return account.pw_name, shell if usable else SHELL
+
+
 class CommandSession(asyncssh.SSHServerProcess[bytes]):
     """A session channel of the server, from its request to the exit status of its process.
 
-    As with sshd, the channel ends with its own process, and what that leaves behind goes on. But
-    when the client closes the channel, the whole process group is ended. `running` has the tasks
-    of all sessions whose process runs.
+    As with sshd, the channel ends with its own process, and what that leaves behind goes on. When
+    the client closes the channel, the whole process group is ended. `running` has the tasks of all
+    sessions whose process runs.
     """
 
     def __init__(self, account: Account, running: set[asyncio.Task[None]]) -> None:
@@ -44,8 +86,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         self._terminal: int | None = None
 
     def subsystem_requested(self, subsystem: str) -> bool:
-        """Refuse subsystems: the demo has no SFTP."""
-        return False
+        return False  # the demo has no SFTP
 
     def _begin(self) -> None:
         shell = self._account.shell
@@ -106,7 +147,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         await self.wait_closed()  # lets asyncssh close the pipes
 
     async def _last_output(self) -> None:
-        """Wait until all output was read, or only a process that was left behind could write."""
+        """Wait until the client has all output that the ended process wrote."""
         drained = asyncio.gather(self.stdout.drain(), self.stderr.drain(), return_exceptions=True)
         unsent = 1
         while not drained.done() and unsent:
@@ -138,7 +179,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         self._kill(signal)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the process group as a closed terminal does, and kill what is left a little later."""
+        """Hang up on the process group, and kill the rest a little later."""
         super().connection_lost(exc)
         if self._child is not None and self._child.returncode is None:
             self._close_terminal()
@@ -147,7 +188,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             asyncio.get_running_loop().call_later(KILL_SECONDS, self._kill, "KILL")
 
     def _kill(self, name: str) -> None:
-        """Signal the process group, whose id may be another's once its process was waited for."""
+        """Signal the process group, unless its id may belong to others by now."""
         if self._child is not None and self._child.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._child.pid, int(getattr(signal, f"SIG{name}", 0)))
@@ -159,11 +200,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
 
 
 async def _status_of(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a child has ended, in a thread of its own, and return its status.
-
-    asyncio's way to wait ends only when the pipes do, which a process that was left behind may hold
-    open for ever.
-    """
+    """Wait for a child in a thread: asyncio would wait for its pipes, too."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from jlremote.demo import notebook
+from jlremote.demo import own_files
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_to
@@ -20,7 +20,6 @@ from jlremote.hosts.requests import StartRequest, StopRequest
 from jlremote.hosts.rollback import ignore_ctrl_c, let_ctrl_c_through, undisturbed
 from jlremote.jupyter import scripts
 from jlremote.laptop import paths, sessions
-from jlremote.link.client.link import Link
 from jlremote.listing.session_report import SessionReport
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.installation import beside_jlr
@@ -47,10 +46,9 @@ class DemoRequest:
 def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:
     """Run a session on the demo's own host until it is stopped; then remove all of it.
 
-    `ready` is called with the session once it is up.
+    `ready` is called with the session once it is up. `KeyboardInterrupt` comes after the clean-up.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed; the clean-up is done by then.
         Busy: another demo of this user runs.
         JlrError: a part is missing or does not start.
     """
@@ -63,7 +61,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
             with context.progress.step("Clean up after a demo that was killed"):
                 _end(record.name, context)
         report = _session(request, files, context)
-        page = address(f"{report.host}/{report.name}", notebook.NAME, context)
+        page = address(f"{report.host}/{report.name}", own_files.NOTEBOOK, context)
         report = replace(report, url=page.url, page=page.page)
         context.progress.note(f"files that you make in the demo stay in `{files}`")
         context.progress.note(
@@ -84,14 +82,6 @@ def _check_request(request: DemoRequest) -> None:
         raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
 
 
-def _check_installed(module: str) -> None:
-    if find_spec(module) is None:
-        raise JlrError(
-            f"the demo needs `{module}`, which is not installed here",
-            hint=f"`{beside_jlr(module)}`",
-        )
-
-
 @contextmanager
 def _the_only_one(config: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
@@ -100,20 +90,20 @@ def _the_only_one(config: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise Busy("a demo already runs", hint=_other_hint(config)) from None
+        hint = "it is still starting: wait for it"
+        for record in _records(config):
+            hint = f"`jlr open {record.selector}` opens it; `jlr stop {record.selector}` ends it"
+        raise Busy("a demo already runs", hint=hint) from None
     with lock:
         yield
 
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    """Run the demo's host, and give its folder of files.
-
-    Its link ends with it, and that of a killed demo before it.
-    """
+    """Run the demo's host and give its folder of files; its link ends with it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
-    from jlremote.demo.server import loopback_host
+    from jlremote.demo.loopback_host import loopback_host
 
     link = link_to(HOST, context)
     link.shut_down()
@@ -132,16 +122,7 @@ def _records(config: Path) -> list[sessions.SessionRecord]:
     return [each for each in sessions.load_all() if each.ssh_config == str(config.resolve())]
 
 
-def _other_hint(config: Path) -> str:
-    """Say how to reach the demo that runs, which may have no session yet."""
-    for record in _records(config):
-        where = record.selector
-        return f"`jlr open {where}` opens it; `jlr stop {where}` ends it"
-    return "it is still starting: wait for it"
-
-
 def _session(request: DemoRequest, files: Path, context: Context) -> SessionReport:
-    """Start the session in a container if possible, else as a plain process."""
     if request.runtime != "none":
         try:
             return start(_in_container(request, files), context)
@@ -153,13 +134,12 @@ def _session(request: DemoRequest, files: Path, context: Context) -> SessionRepo
 
 
 def _in_container(request: DemoRequest, files: Path) -> StartRequest:
-    """Return the request for a container with a new name, because the demo removes it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
-    from jlremote.demo import engine
+    from jlremote.demo import local_engine
 
-    engine.check_here()
-    image = request.image or engine.jupyter_image()
+    local_engine.check_here()
+    image = request.image or local_engine.jupyter_image()
     return StartRequest(
         host=HOST,
         container=_unique_name(),
@@ -178,8 +158,11 @@ def _in_container(request: DemoRequest, files: Path) -> StartRequest:
 
 
 def _start_plainly(request: DemoRequest, context: Context) -> SessionReport:
-    """Start the session as a process; its folder goes if that fails."""
-    _check_installed("jupyterlab")
+    if find_spec("jupyterlab") is None:
+        raise JlrError(
+            "the demo needs `jupyterlab`, which is not installed here",
+            hint=f"`{beside_jlr('jupyterlab')}`",
+        )
     # The user may have a host `demo` with a session of that name.
     name = HOST if sessions.find(HOST, HOST) is None else _unique_name()
     port, python = request.local_port, sys.executable
@@ -197,27 +180,21 @@ def _unique_name() -> str:
 
 
 def _wait(name: str, context: Context) -> None:
-    """Wait until the session is stopped; restore it if only its link has ended."""
     link = link_to(HOST, context)
     while True:
         link.wait_unforwarded(name)
         # `jlr stop` releases the port first and ends the session a little later.
-        if _noted_as_stopped(name, NOTED_SECONDS if _lives(link) else 0.0):
+        patience = 0.0
+        with suppress(JlrError):
+            link.status()
+            patience = NOTED_SECONDS
+        if _noted_as_stopped(name, patience):
             return
         if link.status(connect=True).forward(name) is None:
             raise JlrError("the demo's session is gone, and no command has stopped it")
 
 
-def _lives(link: Link) -> bool:
-    try:
-        link.status()
-    except JlrError:
-        return False
-    return True
-
-
 def _noted_as_stopped(name: str, patience: float) -> bool:
-    """Check, for up to `patience` seconds, that the session's record says it was stopped."""
     deadline = time.monotonic() + patience
     while (record := sessions.find(HOST, name)) is not None and record.forwarded:
         if time.monotonic() >= deadline:
@@ -227,7 +204,6 @@ def _noted_as_stopped(name: str, patience: float) -> bool:
 
 
 def _end(name: str, context: Context) -> None:
-    """Stop a session and delete all of it; one that cannot be stopped is reported."""
     try:
         with suppress(NotFound):  # `jlr stop --remove` has deleted its record
             stop(f"{HOST}/{name}", StopRequest(remove=True, force=True, yes=True), context)
@@ -241,6 +217,5 @@ def _end(name: str, context: Context) -> None:
 
 
 def _forget(name: str, context: Context) -> None:
-    """Delete the session's folder on the host, with its log."""
     # Jupyter, if it was still starting, makes its folders again until it has ended.
     run_script(link_to(HOST, context), scripts.clear(Bare(), name))

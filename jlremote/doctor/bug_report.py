@@ -17,7 +17,7 @@ from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import paths
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import KINDS
-from jlremote.link.wire.files import link_files
+from jlremote.link.wire.link_files import link_files
 from jlremote.text import one_line, printable, reason_of, redacted
 from jlremote.times import utc
 

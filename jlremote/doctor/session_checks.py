@@ -30,8 +30,8 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.kernel import KernelLine, kernel_line
-from jlremote.jupyter.ports.locate import server_endpoint
+from jlremote.jupyter.kernel_socket import KernelSocket, open_socket
+from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.contract import run_script
@@ -66,7 +66,7 @@ class SessionChecks:
         self._container, self._server = trial.found.container, trial.found.server
         self._forward: ForwardStatus | None = None
         self._kernel = ""
-        self._line: KernelLine | None = None
+        self._line: KernelSocket | None = None
 
     def examine(self) -> None:
         """Try one check after the other, and report each."""
@@ -179,7 +179,8 @@ class SessionChecks:
         except AccessRefused:
             return skip("Jupyter asks for its password, which jlr does not have")
         self.made.callback(_quietly, self._api.end_kernel, self._kernel)
-        self._line = self.made.enter_context(kernel_line(self._api, self._kernel))
+        self._line = open_socket(self._api, self._kernel)
+        self.made.callback(self._line.close)
         return fine("answers through the tunnel")
 
     def _judge_kernel(self) -> Finding:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 from jlremote.editors import ssh_config
-from jlremote.editors.host_names import name_of
+from jlremote.editors.proxy import name_of
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
@@ -75,7 +75,7 @@ EDITORS: Mapping[str, Editor] = MappingProxyType(
 
 @dataclass(frozen=True)
 class OpenedFolder:
-    """A folder as an editor opens it."""
+    """A folder, and the command that opens it in an editor."""
 
     name: str  # its host's, for ssh
     folder: str
@@ -120,17 +120,16 @@ def code(
 
 
 def _folder(place: ShellPlace, path: str | None) -> str:
-    """Return the absolute path of a folder there; a relative one begins where shells do."""
     if path is not None and path.startswith("/"):
         return path
     # Editors want a path without `~`, which the shell there knows.
     argv = ("sh", "-c", f"{IN_FOLDER} && pwd", "sh", path or ".")
     script = command_line(place.runtime.attached(place.name, argv, Attachment(), {}))
-    found = run_script(place.host, script)
-    if found.status != 0:
-        raise NotFound(f"`{place.selector}` has no folder `{path}`: {found.complaint}")
+    printed = run_script(place.host, script)
+    if printed.status != 0:
+        raise NotFound(f"`{place.selector}` has no folder `{path}`: {printed.complaint}")
     with understood("`pwd`"):  # what a container prints
-        return absolute_path(found.stdout.removesuffix("\n"))
+        return absolute_path(printed.stdout.removesuffix("\n"))
 
 
 def _ssh_name(place: ShellPlace) -> str:

@@ -73,7 +73,7 @@ _PATIENCE = 5.0
 
 
 def files() -> Path | None:
-    """Return the file to include, which is made if it is missing.
+    """Return the file to include, and make it if it is missing.
 
     It is `None` on systems without it, and where ssh could not read the paths in it: it knows no
     quotes within quotes here.

@@ -25,7 +25,7 @@ class EditorKeys:
 
 
 def editor_keys() -> EditorKeys:
-    """Return the keys, which are made on the first call.
+    """Return the keys; the first call makes them.
 
     Raises:
         JlrError: they cannot be written, or others have access to their folder.
@@ -43,7 +43,7 @@ def editor_keys() -> EditorKeys:
 
 
 def _make(folder: Path, keys: EditorKeys) -> None:
-    """Make both pairs; of several processes one does."""
+    """Make both pairs; a lock lets one process do it."""
     from filelock import FileLock
 
     with FileLock(folder / "lock", mode=0o600):
@@ -59,7 +59,6 @@ def _make(folder: Path, keys: EditorKeys) -> None:
 
 
 def _new_pair() -> tuple[bytes, bytes]:
-    """Return a new Ed25519 key, private and public, in OpenSSH's formats."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

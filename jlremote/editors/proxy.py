@@ -1,4 +1,4 @@
-"""`jlr proxy`: the way of an ssh client to the link's SSH server."""
+"""`jlr proxy`: what `cont1.jlr` means, and the way of an ssh client to the link's SSH server."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import socket
 import stat
 import sys
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 
 from jlremote.editors import connection_sharing
-from jlremote.editors.host_names import selector_of
 from jlremote.hosts.context import Context
+from jlremote.laptop import sessions
+from jlremote.laptop.known_names import SUFFIX, host_names
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.sessions.shell import place_of
 
 _PIECE = 256 << 10
@@ -27,7 +30,9 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     config = None if context.ssh_config is None else str(context.ssh_config)
     place = place_of(selector_of(name, config), context)
     ssh = _ssh_with_descriptor(stdin, stdout)
-    shares = ssh is not None and connection_sharing.is_wanted(name, _configuration(ssh))
+    # The file of ssh's `-F` counts.
+    own = next((file for option, file in pairwise(ssh or ()) if option == "-F"), None)
+    shares = ssh is not None and connection_sharing.is_wanted(name, own)
     with place.host.serve_ssh(place.served, name, shares=shares) as link:
         if ssh is not None:
             _pass_on(link, stdout)
@@ -36,10 +41,9 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
 
 
 def _ssh_with_descriptor(stdin: int, stdout: int) -> tuple[str, ...] | None:
-    """Return the argv of an `ssh` that runs this with `ProxyUseFdpass`: it takes the socket itself.
+    """Return the argv of an `ssh` that runs this with `ProxyUseFdpass`, else `None`.
 
-    It gives one socket as stdin and stdout then, and pipes otherwise. Others give one socket, too,
-    and want bytes (libssh), so ssh must be the parent.
+    ssh gives one socket as stdin and stdout then; so does libssh, which wants bytes.
     """
     if sys.platform == "win32":
         return None
@@ -54,11 +58,6 @@ def _ssh_with_descriptor(stdin: int, stdout: int) -> tuple[str, ...] | None:
     return None
 
 
-def _configuration(ssh: tuple[str, ...]) -> str | None:
-    """Return the file of ssh's `-F`."""
-    return next((file for option, file in pairwise(ssh) if option == "-F"), None)
-
-
 def _pass_on(link: socket.socket, stdout: int) -> None:
     """Give the socket to ssh itself: its bytes then pass no other process."""
     if sys.platform == "win32":
@@ -68,7 +67,6 @@ def _pass_on(link: socket.socket, stdout: int) -> None:
 
 
 def _carry(link: socket.socket, stdin: int, stdout: int) -> None:
-    """Carry the bytes both ways until the server hangs up."""
     link.setblocking(True)
 
     def send() -> None:
@@ -83,3 +81,52 @@ def _carry(link: socket.socket, stdin: int, stdout: int) -> None:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(stdout, rest) :]
+
+
+def selector_of(name: str, ssh_config: str | None) -> str:
+    """Return what `cont1.jlr`, `cont1.dgx.jlr` or `dgx.jlr` is to jlr: a session or a host.
+
+    Both parts may have dots of their own, so known sessions and hosts tell where the first ends.
+
+    Raises:
+        Usage: several hosts have a session of that name.
+    """
+    words = name.removesuffix(SUFFIX)
+    known = sessions.load_all()
+    if any(words in (record.name, record.typed) for record in known):
+        return words
+    splits = list(_splits(words))
+    for first, host in splits:
+        if record := _session(first, host, known):
+            return f"{record.host}/{record.name}"
+    hosts = {*host_names(ssh_config), *(record.host for record in known)}
+    if words not in hosts:
+        for first, host in splits:
+            if host in hosts:
+                return f"{host}/{first}"
+    return words
+
+
+def name_of(record: SessionRecord, known: Iterable[SessionRecord]) -> str:
+    """Return a session's name below `.jlr`, with its host where others are called the same."""
+    others = any(other.name == record.name and other.host != record.host for other in known)
+    host = record.host.rpartition("@")[2]
+    return f"{record.name}.{host}{SUFFIX}" if others else f"{record.name}{SUFFIX}"
+
+
+def _splits(words: str) -> Iterator[tuple[str, str]]:
+    """Yield each split of a name at a dot, the longest host first."""
+    parts = words.split(".")
+    for at in range(1, len(parts)):
+        yield ".".join(parts[:at]), ".".join(parts[at:])
+
+
+def _session(name: str, host: str, known: Iterable[SessionRecord]) -> SessionRecord | None:
+    """Return the session of a host, which may have been typed as `USER@HOST`."""
+    for record in known:
+        if name in (record.name, record.typed) and host in (
+            record.host,
+            record.host.rpartition("@")[2],
+        ):
+            return record
+    return None

@@ -32,8 +32,6 @@ from jlremote.text import reason_of
 
 # ssh's own check of a name is younger than the versions that many machines have.
 _NAME = '"%n"' if sys.platform == "win32" else "'%n'"
-# Ends our line as older versions wrote it: zsh and fish find no names through such an `Include`.
-_OLD_MARK = b"# added by `jlr ssh-config --install`"
 _SETTINGS = (
     # ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
     "Ciphers aes128-gcm@openssh.com,chacha20-poly1305@openssh.com",
@@ -72,7 +70,7 @@ _REFUSED = re.compile(r"line (\d+): ")
 
 @dataclass(frozen=True)
 class ConfigChange:
-    """What `--install` or `--remove` does with the user's file."""
+    """The change that `--install` or `--remove` makes to the user's file."""
 
     file: Path
     line: str  # the line that comes or goes; empty if nothing changes
@@ -80,7 +78,7 @@ class ConfigChange:
 
 
 def block() -> str:
-    """Return the block for ssh; the files that it names are made if they are missing."""
+    """Return the block for ssh; missing files that it names are made."""
     keys = editor_keys()
     lines = [
         f"ProxyCommand {command_line(_program())} proxy {_NAME}",
@@ -108,7 +106,6 @@ def client_settings() -> list[str]:
 
 
 def _known_to(program: str, lines: list[str]) -> list[str]:
-    """Return the lines without those of which an ssh complains."""
     asked = subprocess.run(
         (program, "-F", "/dev/stdin", "-G", "--", "jlr"),
         input="\n".join(lines), capture_output=True, text=True, check=False,
@@ -233,7 +230,6 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _without(content: bytes) -> bytes:
-    """Return the file without our line."""
     lines = content.splitlines(keepends=True)
     return b"".join(line for line in lines if not _is_ours(line))
 
@@ -243,14 +239,14 @@ def _line() -> str:
 
 
 def _is_ours(line: bytes) -> bool:
-    return line.strip() == _line().encode() or _OLD_MARK in line
+    return line.strip() == _line().encode()
 
 
 def _program() -> tuple[str, ...]:
     """Return the command that runs this jlr; ssh may have another search path."""
     beside = Path(sys.executable).with_name("jlr")
-    found = str(beside) if beside.exists() else shutil.which("jlr")
-    return (found,) if found else (sys.executable, "-m", "jlremote")
+    program = str(beside) if beside.exists() else shutil.which("jlr")
+    return (program,) if program else (sys.executable, "-m", "jlremote")
 
 
 def _quoted(path: Path) -> str:

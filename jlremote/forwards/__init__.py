@@ -1,9 +1,9 @@
 """The forwards of sessions: held on a local port, checked, and restored with a new link.
 
-Read `forwards` (hold a forward, put it back, restore it after a link has ended), `local_ports`
-(which local port), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address`
-(the URLs of a forward, and what `jlr forward` shows) with `browser` and `loopback_page` (how a
-browser gets them).
+Read `local_ports` (choose a local port, hold a forward on it, put it back, restore it after a link
+has ended), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address` (the URLs
+of a forward, and what `jlr forward` shows) with `browser` and `loopback_page` (how a browser gets
+them).
 
 Decisions:
 
@@ -13,7 +13,7 @@ page for it, which tells this user by the socket's owner (`loopback_page`).
 
 Which local port does a session get? The one that it had, else the first from 8888 on that never
 belonged to another session; a further port gets its own number, else the next one. A port stays its
-session's while the link is down, so that an open page works again later, and also when the session
-was stopped and removed: a page may leave a service worker in the browser, which answers every later
-page of that origin. Only `--port`, or a range that is used up, gives it to another, with a note.
+session's while the link is down and after the session's end: a page may leave a service worker in
+the browser, which answers every later page of that origin. Only `--port`, or a range that is used
+up, gives it to another, with a note.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.hosts.links import Unreached
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
@@ -43,7 +43,7 @@ class PortReport:
 
     @property
     def address(self) -> Address:
-        """Its URLs; whether its program accepts the browser's name is not known."""
+        """The URLs of the port; its program may refuse the browser's name."""
         url, page = (f"http://{name}:{self.local_port}/" for name in (LOCALHOST, self.hostname))
         return Address(url, page)
 
@@ -56,24 +56,24 @@ def reports(
 ) -> tuple[PortReport, ...]:
     """Return the reports of a session's further ports, by what the link knows of them."""
     if isinstance(known, Unreached):
-        return tuple(_unreached(record, port, known) for port in record.ports)
+        return tuple(report(record, port, known) for port in record.ports)
     held = {status.port: status for status in known}
     return tuple(report(record, port, held.get(port.port)) for port in record.ports)
 
 
-def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None) -> PortReport:
-    """Return the report of one; `status` is `None` where it did not come back with the link."""
-    if status is None:
+def report(
+    record: SessionRecord, port: PortRecord, known: ForwardStatus | Unreached | None
+) -> PortReport:
+    """Return the report of a port; `known` is `None` if the link does not forward it."""
+    if known is None:
         option = " --host" if port.on_host else ""
-        again = f"jlr forward {record.host}/{record.name} {port.port}{option}"
+        again = f"jlr forward {record.selector} {port.port}{option}"
         why = f"it is not forwarded; `{again}` forwards it"
-        return _unreached(record, port, Unreached(str(State.DOWN), None, why))
-    since, name = utc(status.since), hostname(record.host, record.name, port.port)
-    facts = (port.port, status.local_port, status.state, since, status.detail, name)
-    return PortReport(*facts, port.on_host)
-
-
-def _unreached(record: SessionRecord, port: PortRecord, why: Unreached) -> PortReport:
+        known = Unreached(str(State.DOWN), None, why)
+    if isinstance(known, Unreached):
+        local, since = port.local_port, known.since
+    else:
+        local, since = known.local_port, utc(known.since)
     name = hostname(record.host, record.name, port.port)
-    facts = (port.port, port.local_port, why.state, why.since, why.detail, name)
+    facts = (port.port, local, known.state, since, known.detail, name)
     return PortReport(*facts, port.on_host)

@@ -48,27 +48,23 @@ location.replace(document.getElementById(id).href)
 
 
 def open_in_browser(address: Address, name: str | None = None) -> str | None:
-    """Open a page in the browser `name`, or in the default one (`BROWSER`, the desktop's).
+    """Open a page in the browser `name`, or in the default one; return why none was started.
 
     `name` is one that `webbrowser` knows, or a program, with or without arguments and `%s`;
-    `BROWSER` is a list of such names, of which the first that starts is taken. Return `None` if a
-    browser was started, else one sentence that says why not.
-
-    Raises:
-        JlrError: the redirect file cannot be written.
+    `BROWSER` is a list of such names, of which the first that starts is taken.
     """
     return _first(name, lambda browser: _launch(browser, _page_for(browser, address)))
 
 
 def trouble(name: str | None = None) -> str | None:
-    """Return why `open_in_browser` would fail, `None` if it would not; open nothing."""
+    """Return why `open_in_browser` would fail, `None` if it would not."""
     return _first(name, lambda _: None)
 
 
 def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]) -> str | None:
-    """Use the first browser that can be used; return `None`, or why none can be."""
     troubles = []
-    for each in [name] if name else _default_names():
+    names: list[str | None] = [*filter(None, os.environ.get("BROWSER", "").split(os.pathsep))]
+    for each in [name] if name else names or [None]:
         browser = _chosen(each)
         failed = browser if isinstance(browser, str) else use(browser)
         if failed is None:
@@ -77,19 +73,14 @@ def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]
     return "; ".join(troubles)
 
 
-def _default_names() -> list[str | None]:
-    """Return the names in `BROWSER`, which is a list as `PATH` is; `None` is the desktop's."""
-    return [*filter(None, os.environ.get("BROWSER", "").split(os.pathsep))] or [None]
-
-
 def forget_redirect(local_port: int) -> None:
     """Delete the redirect file of the session on `local_port`, if there is one."""
     _redirect_path(local_port).unlink(missing_ok=True)
 
 
 def _chosen(name: str | None) -> webbrowser.BaseBrowser | str:
-    """Return the browser, or one sentence that says why there is none."""
-    if name is None and _no_display():
+    displays = map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if name is None and sys.platform not in ("win32", "darwin") and not any(displays):
         return "this machine has no display for a browser"
     browser = _find(name)
     if browser is None:
@@ -99,12 +90,6 @@ def _chosen(name: str | None) -> webbrowser.BaseBrowser | str:
     return browser
 
 
-def _no_display() -> bool:
-    if sys.platform in ("win32", "darwin"):
-        return False
-    return not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-
-
 def _find(name: str | None) -> webbrowser.BaseBrowser | None:
     words: list[str] = []
     with contextlib.suppress(ValueError):
@@ -112,9 +97,9 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
     with contextlib.suppress(webbrowser.Error, ValueError):
         # All of a name in `BROWSER` without `%s` is for the library the program's name.
         if not words[1:] or "%s" in (name or ""):
-            found = webbrowser.get(name)
-            is_program = isinstance(found, webbrowser.GenericBrowser)
-            return None if is_program and shutil.which(found.name) is None else found
+            browser = webbrowser.get(name)
+            is_program = isinstance(browser, webbrowser.GenericBrowser)
+            return None if is_program and shutil.which(browser.name) is None else browser
     # The library knows the usual names only, but any program may be named.
     if words and shutil.which(words[0]):
         return webbrowser.BackgroundBrowser([*words, "%s"])
@@ -122,7 +107,6 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
 
 
 def _page_for(browser: webbrowser.BaseBrowser, address: Address) -> str:
-    """Return the address, without a secret, that leads the browser to the session."""
     if sys.platform == "linux" and _is_confined(browser.name):
         from jlremote.forwards import loopback_page  # few browsers need it
 
@@ -132,7 +116,6 @@ def _page_for(browser: webbrowser.BaseBrowser, address: Address) -> str:
 
 
 def _is_confined(name: str) -> bool:
-    """Return whether a program is snap's or Flatpak's, or starts one of them."""
     program = Path(shutil.which(name) or name)
     if any(place in f"{program} {program.resolve()}" for place in _CONFINED):
         return True
@@ -147,7 +130,6 @@ def _is_confined(name: str) -> bool:
 
 
 def _default_is_confined() -> bool:
-    """Return whether the desktop's default browser is snap's or Flatpak's."""
     asked = ("xdg-settings", "get", "default-web-browser")
     try:
         done = subprocess.run(
@@ -175,7 +157,6 @@ def _launch(browser: webbrowser.BaseBrowser, address: str) -> str | None:
 
 
 def _run(argv: list[str]) -> str | None:
-    """Start a program, which may run for as long as its window is open."""
     try:
         # Its output is dropped: browsers' warnings would be mixed into jlr's output and `--json`.
         process = subprocess.Popen(
@@ -196,21 +177,15 @@ def _run(argv: list[str]) -> str | None:
 
 def _redirect(address: Address) -> Path:
     path = _redirect_path(urlsplit(address.url).port or 0)
-    _remove_stale(path.parent)
-    paths.write_whole(
-        path, _PAGE.format(page=html.escape(address.page), url=html.escape(address.url))
-    )
+    oldest = time.time() - _STALE_SECONDS
+    for other in path.parent.glob("open-*.html"):
+        with contextlib.suppress(OSError):
+            if other.stat().st_mtime < oldest:
+                other.unlink()
+    page = _PAGE.format(page=html.escape(address.page), url=html.escape(address.url))
+    paths.write_whole(path, page)
     return path
 
 
 def _redirect_path(local_port: int) -> Path:
-    """Return the file's path; no two sessions have the same local port."""
     return paths.runtime_directory() / f"open-{local_port}.html"
-
-
-def _remove_stale(directory: Path) -> None:
-    oldest = time.time() - _STALE_SECONDS
-    for path in directory.glob("open-*.html"):
-        with contextlib.suppress(OSError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import suppress
 
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.hosts.links import goes_on
 from jlremote.jupyter.api import Access, IdentityRefused, JupyterApi, NoAnswer
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.place.host.addresses import LOCALHOST
-
-_TLS_SECONDS = 3.0
 
 
 def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
@@ -22,10 +18,8 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     Return the name of this machine under which it answers: the session's own, or 127.0.0.1.
 
     Raises:
-        NoAnswer: it does not answer; with the reason, where the link knows one.
-        Busy: too many relays into containers are open.
         IdentityRefused: Jupyter does not take its own token.
-        JlrError: the host's SSH server forbids the forward, or Jupyter refused.
+        JlrError: as of `why_silent`, or Jupyter refused.
     """
     try:
         own = hostname(link.name, forward.session)
@@ -61,7 +55,7 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
 
 
 def access_note(access: str, host: str) -> str | None:
-    """Return the sentence for a person about a server that has no token."""
+    """Return the note about a server that has no token."""
     explained: dict[str, str] = {
         Access.OPEN: f"open to all on `{host}`: Jupyter asks for neither token nor password",
         Access.PASSWORD: "Jupyter asks for a password in the browser, or its identity provider for "
@@ -76,25 +70,19 @@ def silent_host(host: str) -> Unreachable:
 
 
 def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError:
-    """Return why a server did not answer, as far as the link or a look at it tells."""
+    """Return why a server did not answer: `Busy`, `NoAnswer` or another error."""
     failure = None
     if not link.answers():
         return silent_host(link.name)
     with suppress(JlrError):  # the link itself may be gone
         known = link.status().forward(forward.session)
         failure = known.failure if known else None
-    name = forward.endpoint.place.name
-    launching = f"run `jlr start {link.name} {name}`, which launches one without TLS"
-    if failure is None and not forward.server.secure and _speaks_tls(forward.local_port):
-        return JlrError(
-            f"the Jupyter of `{name}` speaks TLS, and its own file does not say so",
-            hint=f"set `certfile` and `keyfile` in place of its `ssl_options`, or end it and "
-            f"{launching}",
-        )
     if failure is None:
         return silent
     if "certificate of Jupyter" in failure:
-        return JlrError(failure, hint=f"end that Jupyter and {launching}")
+        start = f"`jlr start {link.name} {forward.endpoint.place.name}`"
+        hint = f"end that Jupyter and run {start}, which launches one without TLS"
+        return JlrError(failure, hint=hint)
     if "over this connection already" in failure:
         return Busy(
             f"cannot open another relay into a container on `{link.name}`: {failure}",
@@ -114,19 +102,3 @@ def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
             " if that is set",
         )
     return NoAnswer(f"{silent.message} ({failure})", hint=silent.hint)
-
-
-def _speaks_tls(port: int) -> bool:
-    """Return whether a server speaks TLS; nothing is sent to it."""
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        with (
-            socket.create_connection((LOCALHOST, port), _TLS_SECONDS) as plain,
-            context.wrap_socket(plain),
-        ):
-            return True
-    except OSError:
-        return False

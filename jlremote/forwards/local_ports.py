@@ -1,13 +1,24 @@
-"""Local ports: those that a session gets, their owners, and the holder of one that is taken."""
+"""Local ports of sessions: choose one, hold a forward on it, and restore the forward."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
-from jlremote.errors import Busy
+from jlremote.errors import Busy, JlrError
+from jlremote.forwards.jupyter_check import refuse_open
+from jlremote.hosts import halted
+from jlremote.hosts.context import Progress
+from jlremote.hosts.rollback import undone_on_failure
+from jlremote.jupyter.api import NoAnswer
+from jlremote.jupyter.endpoint import Endpoint, hostname
+from jlremote.jupyter.locate import place_of, server_endpoint
+from jlremote.jupyter.survey import ContainerGone, gone, survey
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import Owner, PortOwner
+from jlremote.laptop.sessions import Owner, PortOwner, SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.place.runtimes.table import runtime_named, runtime_of
 
 FIRST_PORT = 8888  # Jupyter's own
 PORTS = 100
@@ -26,19 +37,27 @@ def candidates(host: str, session: str, port: int | None, exact: int | None) -> 
     owners = _owners()
     own = [local for local, owner in owners.items() if owner == (host, session, port)]
     yield from own
-    lowest = first(port)
+    lowest = first_port(port)
     numbers = range(lowest, min(lowest + PORTS, 65536))
     yield from (n for n in numbers if n not in owners)
     kept = {n for record in sessions.load_all() if record.forwarded for n in record.local_ports}
     yield from (n for n in reversed(owners) if n in numbers and n not in kept.union(own))
 
 
-def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack) -> Owner | None:
-    """Record the owner of a local port; return the former one, if it was another.
+def first_candidate(host: str, session: str) -> int:
+    """Return the local port on which a session would be tried first."""
+    return next(candidates(host, session, None, None), FIRST_PORT)
 
-    Raises:
-        JlrError: the record cannot be written.
-    """
+
+def first_port(port: int | None) -> int:
+    """Return the first local port to try: a further port's own number, where that is allowed."""
+    if port is None:
+        return FIRST_PORT
+    return port if port >= UNPRIVILEGED else port + UNPRIVILEGED
+
+
+def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack) -> Owner | None:
+    """Record the owner of a local port; return the former one, if it was another."""
     owner = (host, session, port)
     former = _owners().get(local)
     sessions.save_port_owner(PortOwner(local, *owner))
@@ -52,11 +71,7 @@ def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack
 
 
 def check_owner(local: int, host: str, session: str, port: int | None) -> None:
-    """Check that a local port has not become another's while the session had no link.
-
-    Raises:
-        Busy: it has.
-    """
+    """Raise `Busy` if a local port has become another's while the session had no link."""
     owner = _owners().get(local)
     if owner is not None and owner != (host, session, port):
         raise Busy(
@@ -66,7 +81,7 @@ def check_owner(local: int, host: str, session: str, port: int | None) -> None:
 
 
 def explained(local: int, former: Owner, site: str) -> str:
-    """Return what a person should know of a port that was another's; `site` is its new origin."""
+    """Return the note about a port that was another's; `site` is its new origin."""
     return (
         f"port {local} belonged to {_in_words(former)}, whose pages may have left a program in the "
         f"browser; if you do not trust them, delete the browser's site data of `{site}`"
@@ -90,31 +105,18 @@ def _owners() -> dict[int, Owner]:
     return owners
 
 
-def first(port: int | None) -> int:
-    """Return the first local port to try: a further port's own number, where that is allowed."""
-    if port is None:
-        return FIRST_PORT
-    return port if port >= UNPRIVILEGED else port + UNPRIVILEGED
-
-
-def first_candidate(host: str, session: str) -> int:
-    """Return the local port on which a session would be tried first."""
-    return next(candidates(host, session, None, None), FIRST_PORT)
-
-
 def taken(port: int, host: str, name: str) -> Busy:
     """Return the error for a port that the session HOST/NAME cannot have, with its holder."""
-    holder = _other_session(port, host, name) or _process_on(port)
+    others = (
+        f"the session `{record.selector}`"
+        for record in sessions.load_all()
+        if port in record.local_ports
+        and record.forwarded
+        and (record.host, record.name) != (host, name)
+    )
+    holder = next(others, None) or _process_on(port)
     by = f" by {holder}" if holder else ""
     return Busy(f"port {port} is taken{by}", hint="leave out `--port` to take the next free port")
-
-
-def _other_session(port: int, host: str, name: str) -> str | None:
-    for record in sessions.load_all():
-        itself = (record.host, record.name) == (host, name)
-        if port in record.local_ports and record.forwarded and not itself:
-            return f"the session `{record.host}/{record.name}`"
-    return None
 
 
 def _process_on(port: int) -> str | None:
@@ -129,3 +131,116 @@ def _process_on(port: int) -> str | None:
                 name = "a connection of jlr" if is_link else f"`{process.name()}`"
                 return f"{name} (process {pid})"
     return None
+
+
+def hold(
+    link: Link,
+    session: str,
+    to: Endpoint,
+    progress: Progress,
+    undo: ExitStack,
+    *,
+    exact: int | None = None,
+) -> ForwardStatus:
+    """Forward the local port that the session had for it, else the first that is free.
+
+    `exact` is the only local port that will do. `progress` gets a note where the port is another
+    than before, or was another session's; `undo` puts the forward back as it was.
+
+    Raises:
+        Busy: none is free, or not the exact one.
+        JlrError: the port's owner cannot be recorded.
+    """
+    port = to.further_port
+    put_back_later(link, session, port, progress, undo)
+    refused = None
+    for local in candidates(link.name, session, port, exact):
+        try:
+            forward = link.forward(session, local, to)
+        except Busy:
+            refused = refused or taken(local, link.name, session)
+            if exact is not None:
+                raise refused from None
+        else:
+            if refused is not None:
+                progress.note(f"{refused.message}; {local} is free and stays yours")
+            if former := claim(local, link.name, session, port, undo):
+                site = f"{hostname(link.name, session, port)}:{local}"
+                progress.note(explained(local, former, site))
+            return forward
+    raise Busy("no local port is free", hint=f"ports from {first_port(port)} on were tried")
+
+
+def put_back_later(
+    link: Link, session: str, port: int | None, progress: Progress, undo: ExitStack
+) -> None:
+    """Let `undo` put a forward back as it is now, for a browser may be using it."""
+    before = link.status(connect=True).forward(session, port)
+
+    def put_back() -> None:
+        try:
+            if before is None:
+                link.unforward(session, port)
+            else:
+                link.forward(session, before.local_port, before.endpoint, seen=False)
+        except JlrError as error:
+            which = f"`{session}`" if port is None else f"port {port}"
+            progress.note(f"cannot restore the forward of {which}: {error.message}")
+
+    undo.callback(put_back)
+
+
+def host_port(link: Link, port: int) -> Endpoint:
+    """Return the endpoint of a host's own port, which no session's container has."""
+    runtime = runtime_named("none")
+    container = runtime.read(link.name, link.run(runtime.describe(link.name)))
+    assert container is not None, "a host is always there"
+    return Endpoint(place_of(runtime, container), port, on_host=True)
+
+
+def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
+    """Forward a session and its further ports again on their local ports.
+
+    The further ports come back also where Jupyter is dead.
+
+    Raises:
+        ContainerGone: its container is not there.
+        JlrError: it does not run (see `halted.running`), no Jupyter server runs in it (see
+            `survey.gone`), or the server there has neither token nor password.
+        Busy: the local port is taken, or another session's now.
+    """
+    runtime = runtime_of(record)
+    surveyed = survey(link, runtime, record.name)
+    container = halted.running(record, runtime, surveyed.container)
+    if surveyed.whose is not None and not record.shared:
+        raise ContainerGone(f"the container `{record.name}` now belongs to `{surveyed.whose}`")
+    for port in record.ports:
+        with suppress(Busy):  # `jlr forward` tells that it is not forwarded
+            check_owner(port.local_port, record.host, record.name, port.port)
+            place = place_of(runtime, container)
+            to = host_port(link, port.port) if port.on_host else Endpoint(place, port.port)
+            link.forward(record.name, port.local_port, to)
+    server = surveyed.server_on(record.server)
+    if server is None:
+        raise gone(record.host, container, surveyed.findings)
+    check_owner(record.local_port, record.host, record.name, None)
+    with undone_on_failure() as undo:
+        undo.callback(link.unforward, record.name)
+        forward = _forward_again(link, record, server_endpoint(runtime, container, server))
+        if not forward.server.token:  # it may be another server than before
+            with suppress(NoAnswer):
+                refuse_open(link, forward, allowed=record.open_allowed)
+    if record.notify:
+        link.notify(record.name, wanted=True)
+    return forward
+
+
+def _forward_again(link: Link, record: SessionRecord, to: Endpoint) -> ForwardStatus:
+    try:
+        return link.forward(record.name, record.local_port, to)
+    except Busy as busy:
+        another = f"`jlr start {record.host} {record.name}` takes another port"
+        raise Busy(
+            taken(record.local_port, record.host, record.name).message,
+            hint=f"{another}; or end the program that holds this one",
+        ) from busy

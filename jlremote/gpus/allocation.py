@@ -17,7 +17,7 @@ from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartContext, StartRequest
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.contract import USER_LABEL, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import docker_commands as docker

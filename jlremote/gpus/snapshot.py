@@ -12,6 +12,7 @@ from jlremote.errors import JlrError
 from jlremote.gpus import assigned, leases
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, Unleased
+from jlremote.gpus.leases import ListedLease
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
 from jlremote.place.host.contract import OddAnswer, understood
 from jlremote.place.host.contract import records as records_of
@@ -146,20 +147,11 @@ class _Reading:
 
     def inventory(self, found_leases: Sequence[Sequence[str]], within: Within | None) -> Inventory:
         gpus, notes = self._gpus()
-        kept: dict[str, list[Claim]] = defaultdict(list)
-        for uuid, claim in self.assigned.claims(gpus):
-            kept[uuid].append(claim)
-        listed = [
-            leases.read(fields, self.now, self.boot)
-            for fields in found_leases
-            if not leases.is_place(fields)
-        ]
-        for lease in (lease for lease in listed if lease and lease.holds):
-            kind: Literal["session", "start"] = "session" if lease.settled else "start"
-            claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
-            if lease.session not in {c.name for c in kept[lease.uuid] if c.kind != "all"}:
-                kept[lease.uuid].append(claim)
-        own = [lease for lease in listed if lease and lease.owner == self.user]
+        links = (fields for fields in found_leases if not leases.is_place(fields))
+        parsed = (leases.read(fields, self.now, self.boot) for fields in links)
+        listed = [lease for lease in parsed if lease]
+        kept = self._claims(gpus, listed)
+        own = [lease for lease in listed if lease.owner == self.user]
         leased = {lease.uuid for lease in own if lease.holds}
 
         def claimed(device: Device) -> Device:
@@ -192,6 +184,19 @@ class _Reading:
             unseen=self.assigned.unseen,
             cdi=frozenset(self.records.get("cdi", [""])[0].split()),
         )
+
+    def _claims(
+        self, gpus: Sequence[Gpu], listed: Sequence[ListedLease]
+    ) -> Mapping[str, Sequence[Claim]]:
+        claims: dict[str, list[Claim]] = defaultdict(list)
+        for uuid, claim in self.assigned.claims(gpus):
+            claims[uuid].append(claim)
+        for lease in (lease for lease in listed if lease.holds):
+            kind: Literal["session", "start"] = "session" if lease.settled else "start"
+            claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
+            if lease.session not in {c.name for c in claims[lease.uuid] if c.kind != "all"}:
+                claims[lease.uuid].append(claim)
+        return claims
 
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:
         fields, status, *words = self.records["gpus"]

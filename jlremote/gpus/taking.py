@@ -103,7 +103,8 @@ def take(
             if not wish.share:
                 refuse_to_overtake(wish.host.name, len(chosen.uuids), inventory, word)
         except Busy:
-            if not left or not _others_start(inventory):
+            claims = (claim for device in inventory.devices for claim in device.claims)
+            if not left or not any(claim.kind == "start" for claim in claims):
                 raise
         else:
             if wish.share:
@@ -120,10 +121,6 @@ def release(host: Host, lease: Lease) -> None:
     """Delete a lease."""
     with suppress(JlrError):
         run_script(host, leases.release(lease))
-
-
-def _others_start(inventory: Inventory) -> bool:
-    return any(claim.kind == "start" for device in inventory.devices for claim in device.claims)
 
 
 def _leased(

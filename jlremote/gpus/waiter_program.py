@@ -88,7 +88,8 @@ class Waiter:
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
         within = Within(*plan["within"]) if plan["within"] else None
         self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines, within=within)
-        self._process = (os.getpid(), _own_start())
+        stat = Path("/proc/self/stat").read_text()
+        self._process = (os.getpid(), stat.rpartition(")")[2].split()[19])
         self._state: dict[str, Any] = {}
         self._leases: list[Lease] = []
 
@@ -214,10 +215,6 @@ class Waiter:
         with (self._folder / "began").open("r+") as began:  # its room on the disk was taken before
             began.write(f"{time.time():.0f}\n")
         (self._folder / "waiting").unlink()
-
-
-def _own_start() -> str:
-    return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
 
 
 def main(arguments: list[str]) -> int:

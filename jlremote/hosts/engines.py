@@ -11,7 +11,7 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.requests import EngineChoice, StartRequest
 from jlremote.laptop import job_records, sessions
 from jlremote.link.client.link import Link
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.installation import commands
 from jlremote.place.host.shell_text import command_line

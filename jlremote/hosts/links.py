@@ -26,7 +26,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
 from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link
-from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import without_stdin

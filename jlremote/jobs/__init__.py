@@ -27,7 +27,8 @@ How are packages installed for a job? By an `exec` beside the waiting shell, so 
 not the job's. The shell ends by itself if the `exec` is killed, and begins the job if only the
 laptop is gone.
 
-What if the image has no shell? Its job runs as the image's user, or with `-e HOME=FOLDER`.
+What if the image has no shell? A copy of `/bin/sh` out of the container shows it before the start:
+under `--init` a missing shell would show only in the job's output. Then the program runs by itself.
 
 Where does a job wait for GPUs? A detached one on the host (see `gpus.waiting`), as a process job.
 If it is to have a container of its own, that process creates it and deletes its own folder, so from

@@ -9,7 +9,7 @@ from functools import partial
 
 from jlremote.containers import new_container
 from jlremote.containers.host_folders import prepared
-from jlremote.errors import Busy, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext
@@ -29,7 +29,7 @@ from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.selection import naming
 from jlremote.untrusted import document
 
-_LACKS = 123  # the engine has no program for `--init`
+_LACKS = 123  # what it was to be created with: a shell, or a program for `--init`
 
 
 def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
@@ -79,12 +79,13 @@ class _NewContainer:
         job = new_container.with_owner(create, spec.options.environment)
         remove = command_line(docker.remove_argv(engine, spec.name))
         start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
+        check = _check_shell(engine, spec.name) if spec.script else ""
         script = f"""\
 {new_container.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
   printf '%s\n' "$said" >&2
   case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
 }}
-{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}
+{check}{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}
 {command_line(docker.inspect_argv(engine, spec.name))} 2>/dev/null || :"""
         return {"create": script} | ({} if self.later else self.gpus.keep_for(engine, spec.name))
 
@@ -105,11 +106,14 @@ def _begun(
     command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
     start.undo.callback(new_container.remove_marked, start, new.labels[START_LABEL])
-    if new.spec.script:
-        new = replace(new, argv=(*entrypoint, *command))
+    with_shell = replace(new, argv=(*entrypoint, *command)) if new.spec.script else new
+    without_shell = replace(new, spec=replace(new.spec, script=""))
     if gpus.wait is not None:
-        return _waiting(start, request, new)
-    engine, spec, done = new.attempted(start)
+        return _waiting(start, request, [with_shell, *[without_shell] * bool(new.spec.script)])
+    engine, spec, done = with_shell.attempted(start)
+    if done.status == _LACKS:
+        _do_without_shell(start, image)
+        engine, spec, done = without_shell.attempted(start)
     if done.status == 0:
         if gpus.engine is None and done.stdout.strip():
             made = start.runtime.read(spec.name, {"container": done})
@@ -149,15 +153,10 @@ def _new_container(
 
 
 def _waiting(
-    start: StartContext, request: RunRequest, new: _NewContainer
+    start: StartContext, request: RunRequest, tries: list[_NewContainer]
 ) -> tuple[StartContext, str]:
-    """Begin a job that waits on the host and then creates its container there.
-
-    Raises:
-        Busy: there is a container or job of that name.
-        Usage: it needs the laptop once the container runs.
-    """
-    spec = new.spec
+    """Begin a job that waits on the host and then creates its container there."""
+    new, spec = tries[0], tries[0].spec
     if start.request.options.packages or spec.interactive:
         raise Usage(
             "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
@@ -167,9 +166,9 @@ def _waiting(
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
     if taken.status == 0:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
-    tries = [new]
     if spec.options.init is not False:  # the engine may have no program for it
-        tries.append(replace(new, spec=replace(spec, options=replace(spec.options, init=False))))
+        without = replace(spec.options, init=False)
+        tries += [replace(each, spec=replace(each.spec, options=without)) for each in tries]
     wait = {
         **(new.gpus.wait or {}),
         "create": [each.steps(engine)["create"] for each in tries],
@@ -189,6 +188,28 @@ def _waiting(
     )
     begin_process.launched(start.with_engine(engine), plan)
     return start.with_engine(engine), ""
+
+
+def _check_shell(engine: Engine, name: str) -> str:
+    remove = command_line(docker.remove_argv(engine, name))
+    return f"""\
+said=$({command_line(docker.shell_argv(engine, name))} 2>&1 >/dev/null) || case $said in
+*'ould not find the file'*|*'could not be found on container'*) {remove} >/dev/null; exit {_LACKS};;
+esac
+"""
+
+
+def _do_without_shell(start: StartContext, image: str) -> None:
+    """Note that there may be no writable HOME; refuse to install packages."""
+    if start.request.options.packages:
+        raise JlrError(
+            f"`{image}` has no `sh`, and `--install` needs one",
+            hint="use an image with a shell and Python, or leave out `--install`",
+        )
+    start.note(
+        f"`{start.name}` may have no writable HOME: `{image}` has no `sh` to set one; "
+        "use `--env HOME=FOLDER`"
+    )
 
 
 def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:

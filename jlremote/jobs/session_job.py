@@ -25,7 +25,7 @@ from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.jupyter import scripts
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
@@ -182,11 +182,7 @@ def _clear(host: Host, name: str) -> None:
 
 
 def _deleted(host: Host, name: str, script: str) -> None:
-    """Run a script that deletes files of a session: files that stay would count as another job's.
-
-    Raises:
-        JlrError: they cannot be deleted.
-    """
+    """Run a script that deletes files of a session: those left would count as another job's."""
     done = run_script(host, script)
     if done.status != 0:
         what = f"cannot delete the files of the last job of `{host.name}/{name}`"

@@ -1,9 +1,8 @@
 """The processes of a session's container or job, and those that a stop must not end unasked.
 
-One script prints the processes, without a change; the judgement is a pure function. It names what
-works, because a stop ends it: programs in JupyterLab's terminals, shells and commands that were
-begun by the engine's `exec` (those of `jlr shell` and `jlr run --in` too), and programs of the main
-process. What only waits does not count: `sleep infinity`, an init, Jupyter's own processes.
+One script prints the processes; the judgement is a pure function. It names what works: programs in
+JupyterLab's terminals, shells and commands that were begun by the engine's `exec` (those of `jlr
+shell` and `jlr run --in` too), and programs of the main process. What only waits does not count.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jlremote.jupyter import recorder
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.scripts import LAUNCH_MARK
-from jlremote.jupyter.server import Server
 from jlremote.place.host.contract import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.place.host.process_mark import ADOPTER, CARRIER
 from jlremote.place.runtimes.runtime import Container, Runtime
@@ -72,12 +71,12 @@ class Process:
 
     @property
     def adopts(self) -> bool:
-        """Whether it only waits for a job's command, and keeps the orphans of that."""
+        """Whether the process only waits for a job's command, and adopts its orphans."""
         return self.words[4:5] == (ADOPTER,)
 
     @property
     def shown(self) -> str:
-        """Its arguments on one short line, for a message."""
+        """The arguments on one short line, for a message."""
         text = one_line(" ".join(self.words))
         return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"
 
@@ -99,18 +98,13 @@ class Activity:
 
     def is_main(self, server: Server) -> bool:
         """Check that a server is the container's main process, with whose end all else ends."""
-        found = self._by_pid.get(server.pid)
-        above = self._by_pid.get(found.parent) if found else None
+        process = self._by_pid.get(server.pid)
+        above = self._by_pid.get(process.parent) if process else None
         begun_by_init = above is not None and above.pid == 1 and above.program in _INITS
         return server.pid == 1 or begun_by_init
 
     def others(self, servers: Iterable[Server], own_text: str) -> Iterator[str]:
-        """Name what runs in the container beside these servers.
-
-        Args:
-            servers: the Jupyter servers that run there.
-            own_text: text that is in all scripts which jlr runs there for itself.
-        """
+        """Name what runs beside these servers; `own_text` is in all scripts of jlr's own."""
         aside = self._below({self.own, *(server.pid for server in servers)})
         for root in self._roots:
             if root.pid in aside:
@@ -147,16 +141,15 @@ class Activity:
         return next(runs, shell)
 
     def _below(self, roots: set[int]) -> set[int]:
-        """Return the processes with all that they began."""
-        found, more = set(roots), set(roots)
+        below, more = set(roots), set(roots)
         while more:
-            more = {each.pid for each in self.processes if each.parent in more} - found
-            found |= more
-        return found
+            more = {each.pid for each in self.processes if each.parent in more} - below
+            below |= more
+        return below
 
     @property
     def _roots(self) -> Iterator[Process]:
-        """The processes that none of the others has begun, but for a shell that adopts them."""
+        """The processes without a parent here, or with one that only adopts."""
         for each in self.processes:
             above = self._by_pid.get(each.parent)
             if not each.adopts and (above is None or above.adopts):
@@ -175,7 +168,6 @@ class Activity:
 
 
 def _waits(process: Process) -> bool:
-    """Check that a process is there only to keep the container alive."""
     if process.program == "sleep":
         return all(_LONG_SLEEP.fullmatch(word) for word in process.words[1:])
     if process.program in ("tail", "cat"):
@@ -184,16 +176,16 @@ def _waits(process: Process) -> bool:
 
 
 def read(printed: str) -> Activity:
-    """Read the script's output; what is no process is passed over."""
-    own, found = 0, []
+    """Read the script's output, and skip what is no process."""
+    own, processes = 0, []
     for fields in records(printed):
         with suppress(ValueError, IndexError):
             kind, *rest = fields
             if kind.strip() == "self":
                 own = whole_number(rest[0])
             elif process := _process(rest[0], rest[1]):
-                found.append(process)
-    return Activity(tuple(found), own)
+                processes.append(process)
+    return Activity(tuple(processes), own)
 
 
 def _process(stat: str, words: str) -> Process | None:

@@ -10,14 +10,15 @@ import json
 import re
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.addresses import LOCALHOST, has_own_addresses, own_address
 from jlremote.place.host.contract import understood
 from jlremote.times import utc
@@ -108,20 +109,16 @@ class JupyterApi:
         except NoAnswer:
             raise
         except AccessRefused:  # it asks for a password under any name, but tells its version
-            return self._tells_version()
-        except JlrError:
+            with suppress(JlrError):
+                self._request("GET", "api")
+                return True
             return False
-        return True
-
-    def _tells_version(self) -> bool:
-        try:
-            self._request("GET", "api")
         except JlrError:
             return False
         return True
 
     def access(self) -> Access:
-        """Return what the server asks for; its own file does not know every kind of password."""
+        """Return the credential that the server asks for; its file does not tell every password."""
         if self.server.token:
             return Access.TOKEN
         try:
@@ -134,8 +131,8 @@ class JupyterApi:
         """Return whether the server says that there is no file or folder `path` below its root."""
         from http import HTTPStatus
 
-        found = f"api/contents/{quote(path.strip('/'))}?content=0"
-        return self._exchange("GET", found, None)[0].status == HTTPStatus.NOT_FOUND
+        query = f"api/contents/{quote(path.strip('/'))}?content=0"
+        return self._exchange("GET", query, None)[0].status == HTTPStatus.NOT_FOUND
 
     def kernels(self) -> tuple[Kernel, ...]:
         # Without this `jlr status --watch` would keep an idle server alive.
@@ -155,18 +152,20 @@ class JupyterApi:
             return 0
 
     def kernel_specs(self) -> dict[str, dict[str, Any]]:
-        """Return the kinds of kernels there, by name: the contents of each `kernel.json`."""
+        """Return the contents of each `kernel.json` of the server, by the name of the kind."""
         answer = self._request("GET", "api/kernelspecs")
         with understood("Jupyter"):
             kinds = answer["kernelspecs"].items()
-            return {argument(str(name)): dict(told["spec"]) for name, told in kinds}
+            return {argument(str(name)): dict(content["spec"]) for name, content in kinds}
 
     def start_kernel(self, kind: str | None = None) -> str:
         """Start a kernel, by default of the default kind, without a notebook; return its id."""
         content = {} if kind is None else {"name": kind}
         answer = self._request("POST", "api/kernels", content)
         with understood("Jupyter"):
-            return _kernel_id(answer["id"])
+            if not _KERNEL_ID.fullmatch(answer["id"]):  # it becomes part of paths, and an argument
+                raise ValueError(f"`{answer['id']}` is not the id of a kernel")
+            return str(answer["id"])
 
     def has_kernel(self, kernel: str) -> bool:
         answer = self._request("GET", "api/kernels")
@@ -205,21 +204,20 @@ class JupyterApi:
         from http.client import HTTPConnection, HTTPException
 
         connection = HTTPConnection(self.address, self.local_port, timeout=self.timeout)
-        late = _Deadline(self.timeout)
         text = None if content is None else json.dumps(content)
         headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
         try:
             connection.connect()
-            late.begin(connection.sock)
-            connection.request(method, quote(self.server.base_url) + path, text, headers=headers)
-            response = connection.getresponse()
-            body = response.read(MOST_BYTES + 1)
+            with _limited(connection.sock, self.timeout) as late:
+                url = quote(self.server.base_url) + path
+                connection.request(method, url, text, headers=headers)
+                response = connection.getresponse()
+                body = response.read(MOST_BYTES + 1)
         except (OSError, HTTPException) as error:
             raise self._no_answer(str(error) or type(error).__name__) from error
         finally:
-            late.end()
             connection.close()
-        if late.passed or len(body) > MOST_BYTES:
+        if late.is_set() or len(body) > MOST_BYTES:
             raise self._no_answer("its answer does not end")
         return response, body
 
@@ -228,38 +226,26 @@ class JupyterApi:
         return NoAnswer(f"no answer from Jupyter {way}: {reason}")
 
 
-def _kernel_id(told: str) -> str:
-    """Return a kernel's id, which becomes part of paths and an argument of a program here."""
-    if not _KERNEL_ID.fullmatch(told):
-        raise ValueError(f"`{told}` is not the id of a kernel")
-    return told
+def _kernel(facts: dict[str, Any], paths: dict[str, Any]) -> Kernel:
+    notebook = paths.get(facts["id"], facts["name"])
+    state, last = str(facts["execution_state"]), str(facts["last_activity"])
+    return Kernel(str(notebook), state, last, id=str(facts["id"]))
 
 
-def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
-    notebook = paths.get(told["id"], told["name"])
-    state, last = str(told["execution_state"]), str(told["last_activity"])
-    return Kernel(str(notebook), state, last, id=str(told["id"]))
+@contextmanager
+def _limited(connected: socket.socket, seconds: float) -> Iterator[threading.Event]:
+    """Shut a socket down after some seconds in all, as each byte begins its own timeout anew."""
+    passed = threading.Event()
 
-
-class _Deadline:
-    """The end of a request in all: a byte now and then would never be too late by itself."""
-
-    def __init__(self, seconds: float) -> None:
-        self.passed = False
-        self._seconds = seconds
-        self._timer: threading.Timer | None = None
-
-    def begin(self, connected: socket.socket) -> None:
-        """Let what waits for this socket wait no longer than that."""
-        self._timer = threading.Timer(self._seconds, self._pass, (connected,))
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _pass(self, connected: socket.socket) -> None:
-        self.passed = True
+    def shut_down() -> None:
+        passed.set()
         with suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
 
-    def end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    timer = threading.Timer(seconds, shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield passed
+    finally:
+        timer.cancel()

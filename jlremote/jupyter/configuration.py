@@ -102,18 +102,14 @@ try:
     if hasattr(JupyterApp.instance(), "sock"):
         application.sock = path
         application.port = {JUPYTER_PORT}
-    ELSE
+    elif not OR_PORT:
+        raise SystemExit("this Jupyter cannot listen on a unix socket: jlr needs jupyter_server "
+                         "1.0 or Notebook 6.1, or `--reach tcp`")
 except OSError as failure:
-    FAILED
+    if not OR_PORT:
+        raise SystemExit(f"cannot make the unix socket {{path}}: {{failure}}; "
+                         "`--reach tcp` needs none")
 """
-_OR_PORT = {"ELSE\n": "pass\n", "FAILED\n": "pass\n"}
-# On a cluster's node all users of the cluster could connect to a port.
-_OR_NOTHING = {
-    "ELSE\n": "else:\n        raise SystemExit('this Jupyter cannot listen on a unix socket: jlr "
-    "needs jupyter_server 1.0 or Notebook 6.1, or `--reach tcp`')\n",
-    "FAILED\n": "raise SystemExit(f'cannot make the unix socket {path}: {failure}; "
-    "`--reach tcp` needs none')\n",
-}
 
 
 def files(
@@ -127,10 +123,10 @@ def files(
 ) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
-    `name` is the session's, which its `base_url` begins with, and `hostname` the one that browsers
-    have for it. After `idle_stop` seconds without work kernels and then the server end, 0 for
-    never. The server listens on the unix `socket` of that name where that is possible, else on a
-    port, or not at all. With `record` it starts the recorder of its kernels.
+    `name` is the session's, `hostname` the one that browsers have for it, and `idle_stop` the
+    seconds without work after which kernels and then the server end, 0 for never. The server
+    listens on the unix `socket` of that name where that is possible, else on a port (`or_port`).
+    With `record` it starts the recorder of its kernels.
     """
     settings = (
         "identity.token = secrets.token_hex(24)",
@@ -146,17 +142,16 @@ def files(
     )
     common = "".join(f"{line}\n" for line in settings)
     if socket is not None:
-        common += _SOCKET.replace("SOCKET", socket)
-        for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
-            common = common.replace(part, text)
+        # On a cluster's node all users of the cluster could connect to a port.
+        common += _SOCKET.replace("SOCKET", socket).replace("OR_PORT", str(or_port))
     ours = [(module, act, '"PACKAGE"') for module, act in _OF_EACH]
     own = {}
     if record:
         common += recorder.BEGIN
         own[recorder.PROGRAM_FILE] = recorder.program()
-    newer = [("cell_notes", "note_cells", _NOTES)] if record else []
+    newer = [("newer", "note_cells", _NOTES)] if record else []
     if idle_stop:
-        newer.append(("use", "keep", str(idle_stop)))
+        newer.append(("newer", "keep", str(idle_stop)))
     for module, *_ in (*ours, *newer):
         file = importlib.resources.files(__package__) / f"in_server/{module}.py"
         own[f"jlr_{module}.py"] = file.read_text("utf-8")
@@ -172,7 +167,6 @@ def files(
 
 
 def _run(parts: list[tuple[str, str, str]]) -> str:
-    """Return the code that runs modules of `in_server`, as far as they fit this Jupyter."""
     lines = (f'    ("jlr_{module}.py", "{act}", {argument}),\n' for module, act, argument in parts)
     return _PARTS.replace("PARTS", "".join(lines))
 
@@ -181,7 +175,7 @@ def _idle_stop(seconds: int) -> tuple[str, ...]:
     """Return the settings of Jupyter's own culling, which knows best what is idle.
 
     An open page does not keep an idle kernel: pages stay open overnight while others wait for the
-    GPU. Busy kernels and terminals are never ended, and `in_server/use.py` adds what else counts.
+    GPU. Busy kernels and terminals are never ended, and `in_server/newer.py` adds what else counts.
     """
     if not seconds:
         return ()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.jupyter import recorder
+from jlremote.jupyter.endpoint import LAB, TREE, Server
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.scripts import SOCKET
-from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.place.host.addresses import (
     LOCALHOST,
     LOCALHOST_6,
@@ -48,7 +48,7 @@ class Findings:
 
     @property
     def whole(self) -> bool:
-        """Whether the probe ran to its end; else nothing that is missing here means "no"."""
+        """Whether the probe ran to its end; else nothing that is missing means "no"."""
         return bool(self.directory)
 
 
@@ -84,18 +84,14 @@ def read_probe(output: str) -> Findings:
 
 @dataclass(frozen=True)
 class _Listening:
-    """What listens where the session runs, on ports and on unix sockets in the session's folder."""
+    """The listeners on the session's machine: on ports, and on sockets in its folder."""
 
     listeners: tuple[Listener, ...]
     directory: str
     sockets: str  # rows of the kernel's table
 
     def held(self, port: int, inodes: frozenset[str], *, ours: bool) -> tuple[Listener, ...]:
-        """Return the listeners on a port that a process holds, by its sockets.
-
-        Raises:
-            ValueError: it holds none.
-        """
+        """Return the listeners on a port that a process holds; `ValueError` for none."""
         held = [
             listener
             for listener in self.listeners
@@ -109,11 +105,7 @@ class _Listening:
         return tuple(held)
 
     def check_socket(self, path: str, inodes: frozenset[str]) -> None:
-        """Check that a process listens on a socket of the session: no other is ever connected to.
-
-        Raises:
-            ValueError: it does not.
-        """
+        """Check that a process listens on a socket of the session; `ValueError` if not."""
         own = _is_own_socket(path, self.directory)
         if not own or not listening_inodes(self.sockets, path) & inodes:
             raise ValueError("the process does not hold a socket of the session")
@@ -125,7 +117,6 @@ def _is_own_socket(path: str, directory: str) -> bool:
 
 
 def _server(record: list[str], directory: str, listening: _Listening, idle_stop: str) -> Server:
-    """Return the server of a runtime file; `ValueError` if its process does not listen there."""
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = socket_inodes(descriptors)

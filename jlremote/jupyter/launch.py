@@ -32,9 +32,8 @@ set -- "$python" -m $module
 """
 
 
-# Nearly all objects that Python makes while a server starts stay for good, and collecting garbage
-# among them takes an eighth of that time; the configuration switches it on again. As when the
-# script is run directly, imports come from its folder and not from the current one.
+# Collecting garbage takes an eighth of a server's start; the configuration switches it on again. As
+# when the script is run directly, imports come from its folder and not from the current one.
 _WITHOUT_COLLECTION = """\
 import gc, sys
 gc.disable()
@@ -59,9 +58,8 @@ esac
 """
 
 
-# A notebook in `/`, or where one may not write, could not be saved or found again. Others' folders
-# that all may write to, such as a host's /tmp, are no place for it either. Not for an interpreter
-# that was named from the working folder.
+# A notebook in `/`, or where one may not write, could not be saved or found again, nor in a folder
+# that all may write to. Not for an interpreter that was named from the working folder.
 _IN_FOLDER = """\
 case ${python:-/} in /*)
   if [ "$PWD" = / ] || [ ! -w . ]; then
@@ -117,11 +115,7 @@ class Launch:
     record: bool = True  # whether what its kernels publish is recorded
 
     def script(self) -> str:
-        """Return the script that runs JupyterLab until it ends.
-
-        If another launch is under way it launches nothing and marks itself as joined (see
-        `launch_lock`).
-        """
+        """Return the script that runs JupyterLab until it ends, or joins another launch."""
         options = (
             "--no-browser",
             f"--ip={self.bind_address or self.runtime.bind_address}",
@@ -141,7 +135,6 @@ class Launch:
         return session_directory(self.runtime, self.name) + beginning + turn + script
 
     def _settings(self) -> str:
-        """Return shell text that writes the configuration of the server, and what others read."""
         files = configuration.files(
             self.name,
             self.hostname,
@@ -210,11 +203,7 @@ echo "$status" >"$directory/exit"
 
 
 def launch_once(runtime: Runtime, name: str, launch_id: str, launching: str) -> str:
-    """Return the script that runs `launching` the first time only.
-
-    It is a new container's own command, which the engine runs again at each later start; then
-    `jlr start` launches Jupyter.
-    """
+    """Return a new container's own command: it runs `launching` at the first start only."""
     # In a subshell, whose `exit` does not end the container.
     return (
         f"(\n{session_directory(runtime, name)}once=$directory/once-{shlex.quote(launch_id)}\n"

@@ -4,10 +4,9 @@ A launch that finds another one under way, or a Jupyter that a person or the con
 began a moment ago, waits for that server and launches none.
 
 The lock is a symbolic link `launching-NUMBER` in the session's folder, made in one step. Its target
-names the shell that launches, by boot, pid and start time (see proc(5)), so the lock dies with its
-owner and is never mistaken for another process's. Of several the highest number counts: a dead one
-is not deleted, which would be a race, but outnumbered. An owner that launches nothing gives it
-back: its link gets a target that is no process, again in one step.
+names the shell that launches, by boot, pid and start time (see proc(5)), so it dies with its owner.
+Of several the highest number counts: to delete a dead one would be a race. An owner that launches
+nothing gives the lock back: its link gets a target that is no process, again in one step.
 """
 
 from __future__ import annotations
@@ -33,12 +32,11 @@ tr '\\0' '\\n' <"$1/environ" 2>/dev/null | grep -qxF "JUPYTER_RUNTIME_DIR=$direc
 
 
 def functions(runtime: Runtime) -> str:
-    """Return the shell functions of this module; they need `$directory`.
+    """Return shell functions that need `$directory`.
 
     `lock_held` says whether a launch is under way, and sets `holder`; `take_lock` takes the lock
-    for the launch `$launch`, and fails if another one holds it; `give_lock_back` is for one that
-    launches nothing; `is_starting` says whether a server is starting. Other users' processes are
-    left out, as their servers' tokens cannot be read.
+    for the launch `$launch`, or fails; `give_lock_back` is for one that launches nothing;
+    `is_starting` says whether a server of this user is starting.
     """
     return _FUNCTIONS.replace("OF_SESSION", ":" if runtime.has_containers else _OF_SESSION)
 

@@ -67,8 +67,8 @@ def look(host: Host, engine: Engine) -> Presence:
     user = done["user"].stdout.strip()
     mine = (one for one in containers if (_user(one) or user) == user)
     present = (_session(engine, glimpse) for glimpse in mine)
-    found = (*(one for one in present if one), *bare)
-    return Presence(containers, found, runtime=engine.name)
+    sessions = (*(one for one in present if one), *bare)
+    return Presence(containers, sessions, runtime=engine.name)
 
 
 def runs_jupyter(glimpse: ListedContainer) -> bool:
@@ -95,7 +95,6 @@ def owner(glimpse: ListedContainer) -> str | None:
 
 
 def _user(glimpse: ListedContainer) -> str | None:
-    """Return the user in jlr's label, else who launched the Jupyter that runs in it."""
     commands = (process.command for process in glimpse.processes)
     launches = filter(None, map(scripts.LAUNCHER.search, commands))
     launchers = (launch[1].strip("'") for launch in launches)
@@ -117,10 +116,10 @@ def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
 
 
 def _of_processes(runtime: Runtime, output: str) -> Iterator[Present]:
-    for found in map(read_probe, output.split(GROUP)):
-        name, image, gpus = found.directory.rpartition("/")[2], None, None
-        if found.definition:
+    for findings in map(read_probe, output.split(GROUP)):
+        name, image, gpus = findings.directory.rpartition("/")[2], None, None
+        if findings.definition:
             with suppress(ValueError, LookupError, TypeError):  # written by hand
-                image, gpus, _ = apptainer.read_definition(found.definition)
-        if found.servers and is_name(name):
+                image, gpus, _ = apptainer.read_definition(findings.definition)
+        if findings.servers and is_name(name):
             yield Present(name, runtime.name, jupyter=True, image=image, gpus=gpus)

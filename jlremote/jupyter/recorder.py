@@ -84,7 +84,7 @@ def program() -> str:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a session's folder says of its recorder."""
+    """The state of a session's recorder."""
 
     state: str = "none"  # `on`, `off` (asked for), `dead`, or `none`: it was not started
     # how long cells have been running, in seconds, by the ids of their kernels
@@ -107,12 +107,12 @@ def read(fields: list[str]) -> Recording:
     alive = _is_alive(stat, words[1])
     since: dict[str, float] = {}
     with suppress(ValueError, LookupError, TypeError, AttributeError):
-        told = document(running or "{}") if alive else {}
-        since = {kernel: number(now) - number(one["since"]) for kernel, one in told.items()}
+        cells = document(running or "{}") if alive else {}
+        since = {kernel: number(now) - number(one["since"]) for kernel, one in cells.items()}
     return Recording("on" if alive else "dead", since, _is_alive(server, words[3]))
 
 
 def _is_alive(stat: str, start: str) -> bool:
-    """Return whether `/proc/PID/stat` is of the process that began then, which has not ended."""
+    """Return whether `/proc/PID/stat` is of a live process with that start time."""
     state, *rest = stat.rpartition(")")[2].split() or ("",)
     return state not in ("Z", "X") and rest[18:19] == [start]

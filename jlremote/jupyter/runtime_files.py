@@ -65,11 +65,10 @@ def moved_aside(engine: Engine, name: str, command: str, afterwards: str, limit:
     """Return the script that runs a command while a container's runtime files are in its memory.
 
     It fails with `NOT_ASIDE`, without the command, if they cannot be moved, and with `LEFT_THERE`,
-    the file on stderr, if a cookie secret is in a container that does not run: of jlr's servers
-    each has a new one, others go on with what they find. Docker finishes a
-    commit although its client was interrupted, and the container is paused until then. So the
-    script ends at once, and moves the files back when the container goes on, for up to `limit`
-    seconds; then it runs `afterwards`.
+    the file on stderr, if a cookie secret of another server is in a container that does not run.
+    Docker finishes a commit although its client was interrupted, and the container is paused until
+    then. So the script ends at once, and moves the files back when the container goes on, for up to
+    `limit` seconds; then it runs `afterwards`.
     """
 
     def inside(script: str, *options: str) -> str:

@@ -1,19 +1,18 @@
 """Scripts for `sh` that find, await, end and clear a session's server.
 
-Each session has a folder on the server's side (0700): `runtime/` is Jupyter's
-`JUPYTER_RUNTIME_DIR`, where it writes `jpserver-PID.json` (before: `nbserver-`) with its token
-(0600) and, on a host without containers, listens on a unix socket `sock-…`; `jupyter.log` is its
-log; `launch` names the launch that wrote these files, and `user` the user of the host who began
-it; `idle-stop` has its idle time in seconds, `awake` what keeps it;
-`exit` is the exit status once it has ended; `ended` says why, if on purpose: `stopped` by a
-command, or `idle`; `launching-…` is the lock of a launch (see `launch_lock`), `joined-LAUNCH` says
-that a launch waits for a server that another began, and `shared-LAUNCH` that another waits for its;
-`output/` has what cells printed (see the room `output`).
+Each session has a folder on the server's side (0700):
 
-Reading the runtime files takes a twentieth of the time of `jupyter server list`, which also deletes
-the files of servers whose pid it cannot see.
+- `runtime/`: Jupyter's `JUPYTER_RUNTIME_DIR`, with `jpserver-PID.json` (before: `nbserver-`), its
+  token (0600) and, on a host without containers, the unix socket `sock-…` that it listens on
+- `launch`, `user`: which launch wrote these files, and the user of the host who began it
+- `jupyter.log`; `idle-stop`: the idle time in seconds; `awake`: what keeps the server
+- `exit`: the exit status once it has ended; `ended`: `stopped` by a command, or `idle`
+- `launching-…`: the lock of a launch (see `launch_lock`); `joined-LAUNCH`: the launch waits for a
+  server that another began; `shared-LAUNCH`: another waits for the server of this launch
+- `output/`: what cells printed (see the room `output`)
 
-Needed are `sh`, coreutils or busybox, `grep`, `sed`, and `/proc`.
+Needed are `sh`, coreutils or busybox, `grep`, `sed`, and `/proc`. `jupyter server list` takes 20
+times as long, and deletes the files of servers whose pid it cannot see.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ KINDS = ("jpserver", "nbserver")
 def session_directory(runtime: Runtime, name: str) -> str:
     """Return shell text that sets `$directory` to the session's folder.
 
-    In a container it exits with `NO_FOLDER` if others could have planted files there, and a server
-    that was launched under the container's name of that time is still the session's.
+    In a container it exits with `NO_FOLDER` if others could have planted files there, and finds the
+    folder of a container that was renamed since.
     """
     folder = f'directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
     if not runtime.has_containers:
@@ -78,19 +77,15 @@ done 2>/dev/null
 
 
 def own_servers(runtime: Runtime) -> str:
-    """Return the script that probes every session of processes of the host, a group each.
-
-    With the records is a session's definition, where it has one.
-    """
-    files = _runtime_files((_OWN_FOLDER,))
-    return (
-        f'for directory in "{runtime.servers_folder}"/*; do\n'
-        '[ -d "$directory/runtime" ] || continue\n'
-        + _PROBE.replace("FILES", files)
-        + f"printf 'definition{FIELD}%s{RECORD}' "
-        f'"$(cat "$directory/container.json" 2>/dev/null)"\n'
-        f"printf '{GROUP}'\ndone\n"
-    )
+    """Return the script that probes every session of processes of the host, a group each."""
+    return f"""\
+for directory in "{runtime.servers_folder}"/*; do
+[ -d "$directory/runtime" ] || continue
+{_PROBE.replace("FILES", _runtime_files((_OWN_FOLDER,)))}
+printf 'definition{FIELD}%s{RECORD}' "$(cat "$directory/container.json" 2>/dev/null)"
+printf '{GROUP}'
+done
+"""
 
 
 def probe(runtime: Runtime, name: str) -> str:
@@ -127,7 +122,7 @@ def look_at_use(runtime: Runtime, name: str) -> str:
 
 
 def forget_variables(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that deletes variables that were given to a launch and not read by it."""
+    """Return the script that deletes variables which a launch was given and did not read."""
     return session_directory(runtime, name) + f'rm -f "$directory"/{GIVEN}{launch_id}\n'
 
 
@@ -148,9 +143,8 @@ FOREIGN_FOLDERS = (
     "/home/*/.local/share/jupyter/runtime",
 )
 
-# Shell text that becomes, with FILES behind each, the folders of servers that run: an image or an
-# entrypoint may have set their variables, also for another user, whose processes not even root can
-# look into here. Kernels have the same variables.
+# Shell text that becomes, with FILES behind each, the folders of servers that run: an image may
+# have set their variables, also for another user, whose processes not even root can look into here.
 _TOLD = r"""$(
 for told in $(grep -Ls ipykernel /dev/null $(grep -ls jupyter /proc/[0-9]*/cmdline)); do
   set -- cat "${told%/cmdline}/environ"
@@ -225,10 +219,9 @@ def wait_and_probe(
 ) -> str:
     """Return the script that waits until the server listens or has ended, then probes.
 
-    It fails at once with the words of `mkdir` or `cat` if the session's folder cannot be made or
-    written to, and after `patience` seconds if the launch, in the background, has not begun. If the
-    launch has joined another one, it waits for that server, and fails with `OTHER_ENDED` if that
-    ends instead.
+    It fails at once if the session's folder cannot be written to, and after `patience` seconds if
+    the launch, in the background, has not begun. If the launch has joined another one, it waits for
+    that server, and fails with `OTHER_ENDED` if that ends instead.
     """
     own_files, files = _runtime_files((_OWN_FOLDER,)), _runtime_files(_folders(runtime))
     seconds = WAIT_SECONDS + patience - LAUNCH_SECONDS
@@ -284,8 +277,7 @@ done
 def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: int = 10) -> str:
     """Return the script that waits `patience` seconds for a server to end, then ends it.
 
-    The process is identified by pid and start time, so that another process that got the pid
-    meanwhile is left alone. Prints `asked`, `killed` or nothing.
+    It prints `asked`, `killed` or nothing.
     """
     return session_directory(runtime, name) + (
         '[ ! -d "$directory" ] || echo stopped >"$directory/ended"\n'
@@ -305,8 +297,7 @@ def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that ends the server of one launch, also before it has started.
 
-    The server of another launch, which may have begun meanwhile, is left alone, and one that
-    another start has joined.
+    A server that another start has joined is left alone.
     """
     return session_directory(runtime, name) + (
         f"launch={shlex.quote(launch_id)} launched=''\n"
@@ -327,10 +318,7 @@ def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
 
 
 def unjoin(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that takes back that a launch joined another one, before it tries again.
-
-    The next wait may begin before the next launch does.
-    """
+    """Return the script that takes back that a launch joined another one, before it tries again."""
     return session_directory(runtime, name) + f'rm -f "$directory"/joined-{launch_id}\n'
 
 
@@ -338,9 +326,8 @@ def clear(runtime: Runtime, name: str) -> str:
     """Return the script that removes the session's folder once its server has ended.
 
     A launch that was abandoned before it began must find its mark in there, which it takes away.
-    A job's server ended with the job, on a machine whose pids mean other processes here.
     """
-    if runtime.in_jobs:
+    if runtime.in_jobs:  # its server ended with the job, on another machine
         return session_directory(runtime, name) + 'rm -rf "$directory"\n'
     marked = 'ls "$directory"/abandoned-* >/dev/null 2>&1'
     settled = wait_while(marked, 3, every=1 / POLLS_A_SECOND)
@@ -363,14 +350,6 @@ def await_end(runtime: Runtime, name: str) -> str:
 
 MOMENT = "\037"
 _STAMP = "+\037%Y-%m-%d %H:%M:%S"
-
-
-def _moment(since: int) -> str:
-    at = str(since) if since >= 0 else f"$(($(date +%s) - {-since}))"
-    # The second form is that of BSD and macOS.
-    return f'at={at}\ndate -d "@$at" "{_STAMP}" 2>/dev/null || date -r "$at" "{_STAMP}"\n'
-
-
 _OF_JOB = f"""\
 job={JOBS}/NAME
 if [ ! "$1" -nt "$job/command" ] && {{ [ -s "$job/log" ] || [ -s "$job/stderr" ]; }}; then
@@ -387,18 +366,22 @@ def show_log(
     follow: bool = False,
     since: int | None = None,
 ) -> str:
-    """Return the script that prints the last `lines` of the log, and later ones with `follow`.
+    """Return the script that prints the last `lines` of the log (`None` for all), and later ones.
 
-    `None` stands for all lines. With `since` (see `times.since`) the first line is `MOMENT` and
-    that moment, as it would stand in the log, by the clock and zone of the server. A job that has
-    launched none has words of its own, and of its scheduler's.
+    With `since` (see `times.since`) the first line is `MOMENT` and that moment, as it would stand
+    in the log, by the clock and zone of the server. A job without a server prints its own log.
     """
     last = "+1" if lines is None else str(lines)
+    moment = ""
+    if since is not None:
+        at = str(since) if since >= 0 else f"$(($(date +%s) - {-since}))"
+        # The second form is that of BSD and macOS.
+        moment = f'at={at}\ndate -d "@$at" "{_STAMP}" 2>/dev/null || date -r "$at" "{_STAMP}"\n'
     tail = f'tail -qn {last} {"-F " if follow else ""}"$@" 2>/dev/null'
     own = _OF_JOB.replace("NAME", shlex.quote(name)) if runtime.in_jobs else ""
     return (
         session_directory(runtime, name)
         + f'set -- "$directory/jupyter.log"\n{own}[ -e "$1" ] || exit 6\n'
-        + ("" if since is None else _moment(since))
+        + moment
         + (until_hang_up(tail) if follow else f"exec {tail}\n")
     )

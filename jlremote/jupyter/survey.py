@@ -10,7 +10,7 @@ from types import MappingProxyType
 from jlremote.errors import Busy, JlrError
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.contract import MINE, Host
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine import engine_gpus
@@ -91,14 +91,11 @@ class Survey:
     """The result of one round trip about a session."""
 
     container: Container | None  # the container, `None` if none has that name
-    # the probe's result, `None` if the container does not run, or the probe could not run in it
-    findings: Findings | None
+    findings: Findings | None  # `None` if the container does not run, or the probe could not
     gpu_fault: JlrError | None = None  # why it has lost its GPUs, if that was checked
-    # containers whose label has the typed name, if no container has the name itself
-    called: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()  # containers whose label has the typed name, if none has the name
     owner: str | None = None  # the other user of the host who owns the container
-    # the other user who launched the server in a container that is of no user
-    launched_by: str | None = None
+    launched_by: str | None = None  # the other user who launched the server in a container of none
     user: str = ""  # the person's own name on the host, where it was asked for
     unasked: str | None = None  # why the probe could not run in a container that runs
 
@@ -109,11 +106,7 @@ class Survey:
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The Jupyter servers that run in it, the session's own first.
-
-        Raises:
-            Busy: they could not be asked for.
-        """
+        """The servers that run in it, its own first; `Busy` if they could not be asked for."""
         if self.unasked is not None and self.container is not None:
             called = self.container.called
             raise Busy(
@@ -124,11 +117,11 @@ class Survey:
 
     @property
     def server(self) -> Server | None:
-        """The session's Jupyter server, or another one in its container; `None` for none."""
+        """The session's Jupyter server, or another one in its container."""
         return self.server_on(None)
 
     def server_on(self, port: int | None) -> Server | None:
-        """Return the server on a port if it runs, else the session's own, or another one."""
+        """Return the server on a port, else the session's own, else any other, `None` for none."""
         return min(self.servers, key=lambda server: server.port != port, default=None)
 
 
@@ -137,24 +130,23 @@ def survey(
 ) -> Survey:
     """Survey a session in one round trip.
 
-    `typed` is looked for in the containers' labels if no container has the name; with `check_gpus`
-    the result says whether the container still has its GPUs. Where the probe could not run, the
-    container may just have ended, which an engine under load reports later; so it looks again.
+    `typed` is looked for in the containers' labels if no container has the name. Where the probe
+    could not run, the container may just have ended, which an engine under load reports later; so
+    there is a second look.
     """
     began, looks = time.monotonic(), 0
     while True:
-        found, status = _looked(host, runtime, name, typed, check_gpus=check_gpus)
+        surveyed, status = _looked(host, runtime, name, typed, check_gpus=check_gpus)
         looks += 1
         patience = NOTICED_SECONDS if status == _KILLED else 0.0
-        if found.unasked is None or (looks > 1 and time.monotonic() - began >= patience):
-            return found
+        if surveyed.unasked is None or (looks > 1 and time.monotonic() - began >= patience):
+            return surveyed
         time.sleep(_LOOK_PAUSE_SECONDS)
 
 
 def _looked(
     host: Host, runtime: Runtime, name: str, typed: str | None, *, check_gpus: bool
 ) -> tuple[Survey, int]:
-    """Return the survey of one round trip, and the status of its probe."""
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
         inside += engine_gpus.FAULT_CHECK
@@ -189,8 +181,8 @@ def _looked(
         return Survey(container, None, owner=owner, user=user, unasked=why), 0
     fault = engine_gpus.gpu_fault(probed.stdout, name, runtime.shown("restart", name))
     launcher = _other_launcher(container, findings, user)
-    found = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
-    return found, 0
+    whole = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
+    return whole, 0
 
 
 _KILLED = 128 + 9  # sh: and the signal's number
@@ -199,14 +191,12 @@ _LOOK_PAUSE_SECONDS = 0.2
 
 
 def _other_launcher(container: Container, findings: Findings, user: str) -> str | None:
-    """Return the other user whose server runs in a container that jlr did not make."""
     if container.labelled_user or not any(server.ours for server in findings.servers):
         return None
     return findings.launcher if findings.launcher not in ("", user) else None
 
 
 def _called(engine: Engine, typed: str) -> str:
-    """Return the step that lists this user's containers with that label, if the probe failed."""
     names = engine("ps", "--all", "--format={{.Names}}", f"--filter=label={TYPED_LABEL}={typed}")
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 
@@ -215,10 +205,8 @@ def refuse_halted(host: str, name: str, runtime: Runtime, container: Container |
     """Return the container of the session `name` of `host`, which must run.
 
     Raises:
-        ContainerGone: there is none.
-        ContainerPaused: it is paused.
-        ContainerRestarting: its engine restarts it.
-        ContainerStopped: it does not run; the message says why.
+        ContainerGone, ContainerPaused, ContainerRestarting, ContainerStopped: it does not.
+        JlrError: as of `refuse_without_job`.
     """
     again = f"start the session again: `jlr start {host} {name}`"
     if container is None:
@@ -244,8 +232,7 @@ def refuse_without_job(host: str, name: str, container: Container) -> None:
     """Refuse a session that is to be a job, while that does not run.
 
     Raises:
-        JobWaits: it waits.
-        JobEnded: it has ended, or was never submitted.
+        JobWaits, JobEnded: it waits, or has ended, or was never submitted.
         JupyterStopped, IdleStopped: it was stopped, by a person or as nothing was done in it.
     """
     if container.waits:

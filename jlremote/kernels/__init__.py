@@ -1,9 +1,8 @@
 """Kernels of a session for the Jupyter of this laptop: a bridge for each.
 
-Read `lab` (`jlr lab`), `specs` (`jlr kernels`) and `run` (a kernel's process). `bridge` is what a
-client of Jupyter's starts like any kernel, by these specs; `local_ports` speaks to that client,
-`remote_kernel` to the session. `lab_config` is for the JupyterLab that `jlr lab` runs, and read by
-that one only.
+Read `lab` (`jlr lab`) and `specs` (`jlr kernels`). `bridge` is the process that a client of
+Jupyter's starts like any kernel, by these specs; `kernel_ports` speaks to that client,
+`remote_kernel` to the session. `lab_config` is read by the JupyterLab that `jlr lab` runs.
 
 Decisions:
 
@@ -11,14 +10,10 @@ Decisions:
 a kernel that does not end in time. The second one waits for its end.
 
 **Why a program, and not a kernel provisioner?** A provisioner must be installed in the environment
-of each Jupyter, and VS Code starts kernels without one. A program works with every client that can
-start a kernel, and jlr stays in its own environment.
-
-**Where is the token?** In the memory of the bridge, which asks the link for it. The spec and the
-arguments name the session only.
+of each Jupyter, and VS Code starts kernels without one.
 
 **Why does `jlr lab` list the paths that are answered?** Jupyter's own switches know its terminals
-only. Other programs come with server extensions, which have no common switch, and new ones come.
+only. Other programs come with server extensions, which have no common switch.
 
 **What does a lost connection cost?** The bridge connects again under the same id, and Jupyter sends
 what it kept meanwhile. A request whose answer was lost gets an error, so that no client waits for

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 from uuid import uuid4
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.jupyter.kernel import KernelSocket
-from jlremote.kernels.local_ports import LocalPorts, Message
+from jlremote.hosts.context import Context
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.kernels.kernel_ports import LocalPorts, Message
 from jlremote.kernels.remote_kernel import RemoteKernel, encoded
+from jlremote.sessions.open import answering
+from jlremote.text import listed, one_line
 
 _TURN_SECONDS = 1.0
 _EVENTS_A_TURN = 100  # a kernel that prints without end keeps no client out
@@ -24,7 +31,7 @@ _DEATHS = ("restarting", "autorestarting", "dead")
 
 
 class Bridge:
-    """Passes messages on until a client shuts the kernel down, or it ends."""
+    """Passes messages between clients and a kernel until either ends."""
 
     def __init__(self, ports: LocalPorts, kernel: RemoteKernel) -> None:
         self._ports = ports
@@ -54,11 +61,8 @@ class Bridge:
 
     def heed_signals(self) -> None:
         """Let SIGINT interrupt the kernel, as clients send it, and SIGTERM end the bridge."""
-        signal.signal(signal.SIGINT, self._interrupted)
+        signal.signal(signal.SIGINT, lambda *_: self._kernel.interrupt())
         signal.signal(signal.SIGTERM, self._ended)
-
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
-        self._kernel.interrupt()
 
     def _ended(self, _number: int, _frame: FrameType | None) -> None:
         self._over = True
@@ -111,17 +115,13 @@ class Bridge:
         self._ports.send(message)
 
     def _doubt(self, requests: list[str]) -> None:
-        """Ask the kernel something simple: it answers in order, so what is unanswered then is lost.
-
-        What Jupyter kept while the bridge was away comes before that.
-        """
+        """Ask something simple: the kernel answers in order, so what is unanswered then is lost."""
         if requests:
             question = _made("shell", "kernel_info_request", {}, {}, self._unanswered[requests[0]])
             self._doubted = (question.id, requests)
             self._send(question)
 
     def _give_up(self, request: Message) -> None:
-        """Answer a request whose answer was lost."""
         error = {"ename": "ConnectionLost", "evalue": _LOST, "traceback": [_LOST]}
         if request.kind == "execute_request":
             self._tell(request, "error", error)
@@ -139,7 +139,85 @@ class Bridge:
 def _made(
     channel: str, kind: str, content: dict[str, Any], parent: dict[str, Any], like: Message
 ) -> Message:
-    """Return a new message of the bridge, in the protocol version of `like`."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
     header = {**like.header, "msg_id": uuid4().hex, "msg_type": kind, "date": now}
     return Message(channel, header, parent, {}, content, [])
+
+
+# A client kills a kernel that has not ended by then, after five seconds.
+_END_SECONDS = 4.0
+# How long the second process tries to reach a host that is away.
+_AWAY_SECONDS = 600.0
+_PAUSE_SECONDS = 5.0
+
+
+def run(
+    selector: str, kind: str, connection_file: Path, ender: tuple[str, ...], context: Context
+) -> None:
+    """Start a kernel of a session, and serve it at the ports of a connection file.
+
+    `ender` is the command that ends the kernel whose id follows it, once its stdin has ended.
+
+    Raises:
+        NotFound: there is no such session, or the kernel has ended by itself.
+    """
+    ports = LocalPorts(connection_file)
+
+    def reach() -> JupyterApi:
+        _, forward, _ = answering(selector, context)
+        return JupyterApi(forward.local_port, forward.server)
+
+    kernel = RemoteKernel(_start(reach(), kind, selector), reach, ports.wake)
+    bridge = Bridge(ports, kernel)
+    bridge.heed_signals()
+    with _ended_by((*ender, kernel.id)):
+        try:
+            bridge.serve()
+        finally:
+            ports.close()
+
+
+def _start(api: JupyterApi, kind: str, selector: str) -> str:
+    try:
+        return api.start_kernel(kind)
+    except JlrError:
+        known = api.kernel_specs()
+        if kind in known:
+            raise
+    there = listed([f"`{one_line(name)}`" for name in known], 8) or "none"
+    raise NotFound(
+        f"`{selector}` has no kernel `{one_line(kind)}` any more; there is {there}",
+        hint=f"`jlr kernels install {selector}` installs those that it has",
+    )
+
+
+@contextmanager
+def _ended_by(ender: tuple[str, ...]) -> Iterator[None]:
+    """Start a process that ends the kernel after the end of this one, also after a kill."""
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(
+        ender, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_END_SECONDS)
+
+
+def end(selector: str, kernel: str, context: Context, wait: Callable[[], object]) -> None:
+    """End a kernel of a session after `wait`; try for a while if the host is away."""
+    wait()
+    deadline = time.monotonic() + _AWAY_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            _, forward, _ = answering(selector, context)
+            JupyterApi(forward.local_port, forward.server).end_kernel(kernel)
+        except NotFound:
+            return
+        except JlrError:
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return

@@ -31,8 +31,7 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
     """Run the JupyterLab of this laptop in the place of this process; return its exit code.
 
     Raises:
-        NotFound: there is no such session, or it does not run.
-        JlrError: JupyterLab is not installed here, or the session's Jupyter wants a password.
+        JlrError: it is not installed here, or the session's Jupyter wants a password or is away.
     """
     command = (*_jupyterlab(), *words)
     record, forward, _ = answering(selector, context)
@@ -64,8 +63,7 @@ def _settings_folder(record: SessionRecord, context: Context) -> Path:
     """Return the folder of the page's settings, trusted notebooks and logins.
 
     Each image in each session has its own: the page can write there, and what it writes must reach
-    neither the kernels of others nor a Jupyter of this laptop that has terminals. Where there is
-    none yet, say what the image can do.
+    no other Jupyter.
     """
     above = paths.private_directory(paths.state_directory() / "lab")
     image = record.image or record.name
@@ -90,9 +88,8 @@ def _pipe_with(token: str) -> int:
 
 
 def _jupyterlab() -> tuple[str, ...]:
-    """Return the command of the JupyterLab on the PATH, or else of jlr's own environment."""
-    if found := shutil.which("jupyter-lab"):
-        return (found,)
+    if program := shutil.which("jupyter-lab"):
+        return (program,)
     if find_spec("jupyterlab") is not None:
         # With `-m` Python would import modules of the folder, where the page can write some.
         return (sys.executable, "-c", _PROGRAM)

@@ -44,7 +44,7 @@ _REFUSED = re.compile(r"lab/+api/+(?!settings|themes|translations|workspaces)")
 
 
 class Outside(web.HTTPError, OSError):
-    """The error for a link that leads out of the folder; a listing skips such an `OSError`."""
+    """A link leads out of the folder; a listing skips it, as an `OSError`."""
 
     def __init__(self) -> None:
         super().__init__(404, "it is not in the folder")
@@ -55,19 +55,19 @@ class FolderContents(AsyncLargeFileManager):
     """The files of one folder; links to hidden files and out of the folder are refused."""
 
     def _get_os_path(self, path: str) -> str:
-        found: str = super()._get_os_path(path)  # type: ignore[no-untyped-call]
-        if is_hidden(_within(self.root_dir, found), os.path.realpath(self.root_dir)):
+        real: str = super()._get_os_path(path)  # type: ignore[no-untyped-call]
+        if is_hidden(_within(self.root_dir, real), os.path.realpath(self.root_dir)):
             raise Outside
-        return found
+        return real
 
 
 class FolderCheckpoints(AsyncFileCheckpoints):
     """Copies of files in a hidden folder beside them; a link out of the folder is refused."""
 
     def checkpoint_path(self, checkpoint_id: str, path: str) -> str:
-        found: str = super().checkpoint_path(checkpoint_id, path)  # type: ignore[no-untyped-call]
-        _within(self.root_dir, found)
-        return found
+        real: str = super().checkpoint_path(checkpoint_id, path)  # type: ignore[no-untyped-call]
+        _within(self.root_dir, real)
+        return real
 
 
 def _within(root: str, path: str) -> str:

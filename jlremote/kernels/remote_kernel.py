@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelSocket
-from jlremote.kernels.local_ports import PARTS, Message
+from jlremote.jupyter.kernel_socket import KernelSocket, open_socket
+from jlremote.kernels.kernel_ports import PARTS, Message
 from jlremote.place.host.contract import OddAnswer, understood
 from jlremote.untrusted import document
 
@@ -76,16 +76,11 @@ class RemoteKernel:
             rest.wait(pause)
 
     def _follow(self) -> None:
-        """Pass on what the kernel says until the connection is lost.
-
-        Raises:
-            NotFound: the kernel, its server or the session has ended.
-            JlrError: there is no connection.
-        """
+        """Pass on what the kernel says until a loss; raise `NotFound` once it has ended."""
         api = self._reach()
         if not api.has_kernel(self.id):
             raise NotFound("the kernel has ended there")
-        socket = KernelSocket(api, self.id, self._session, self._received)
+        socket = open_socket(api, self.id, self._session, self._received)
         self._tell(socket)
         try:
             while True:
@@ -102,11 +97,7 @@ class RemoteKernel:
 
 
 def decoded(data: str | bytes) -> Message:
-    """Return the message in what Jupyter has sent.
-
-    Raises:
-        OddAnswer: it is no message.
-    """
+    """Read a message of Jupyter's; raise `OddAnswer` if it is none."""
     with understood("Jupyter"):
         buffers = []
         if isinstance(data, bytes):
@@ -116,13 +107,13 @@ def decoded(data: str | bytes) -> Message:
                 raise ValueError("its parts overlap")
             text, *buffers = [data[begin:end] for begin, end in pairwise(ends)]
             data = text
-        told = document(data)
-        parts = {part: dict(told[part]) for part in PARTS}
-        return Message(str(told["channel"]), **parts, buffers=buffers)
+        message = document(data)
+        parts = {part: dict(message[part]) for part in PARTS}
+        return Message(str(message["channel"]), **parts, buffers=buffers)
 
 
 def encoded(message: Message) -> str | bytes:
-    """Return a message as Jupyter takes it."""
+    """Write a message in Jupyter's format."""
     parts = {name: value for name, value in vars(message).items() if name != "buffers"}
     text = json.dumps(parts, ensure_ascii=False)  # escaped it is up to six times as long
     if not message.buffers:

@@ -20,8 +20,7 @@ from typing import Any
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.ports.origins import hostname
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server, hostname
 from jlremote.laptop import paths
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.installation import beside_jlr
@@ -55,8 +54,7 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
     """Write a kernel spec for each kind of kernel of a session; `program` runs as the kernel.
 
     Raises:
-        NotFound: there is no such session, or it does not run.
-        JlrError: ZeroMQ is not installed here, or a spec cannot be written.
+        JlrError: the session does not answer, or ZeroMQ is not installed here.
     """
     if find_spec("zmq") is None:
         raise JlrError(
@@ -65,14 +63,14 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
         )
     record, forward, _ = answering(selector, context)
     tell_limits(record, forward.server, context)
-    found = JupyterApi(forward.local_port, forward.server).kernel_specs()
-    for former in _of(f"{record.host}/{record.name}"):
+    kinds = JupyterApi(forward.local_port, forward.server).kernel_specs()
+    for former in listed(record.selector):
         delete(former)
-    return [write(record.host, record.name, kind, there, program) for kind, there in found.items()]
+    return [write(record.host, record.name, kind, spec, program) for kind, spec in kinds.items()]
 
 
 def tell_limits(record: SessionRecord, server: Server, context: Context) -> None:
-    """Name the limits of a Jupyter that jlr did not launch, which are meant for pages."""
+    """Note the limits on output of a Jupyter that jlr did not launch."""
     if not server.ours:
         place = f"{record.host}/{record.name}"
         context.progress.note(
@@ -86,33 +84,33 @@ def remove(selector: str | None) -> list[KernelSpec]:
 
     Raises:
         NotFound: there are none.
-        Usage: it must be named, as those of several sessions are installed.
+        Usage: several sessions have some, and none is named.
     """
-    found = listed(selector)
-    owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in found)
+    specs = listed(selector)
+    owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in specs)
     if len(owners) > 1:
         commands = [f"jlr kernels remove {shlex.quote(owner)}" for owner in owners]
         raise destruction.unnamed("kernels remove", len(owners), commands)
-    if not found:
+    if not specs:
         raise NotFound(
             f"no kernels are installed for `{selector}`"
             if selector
             else "no kernels are installed",
             hint="`jlr kernels list` shows the installed ones",
         )
-    for spec in found:
+    for spec in specs:
         delete(spec)
-    return found
+    return specs
 
 
 def listed(selector: str | None) -> list[KernelSpec]:
-    """Return the installed kernel specs, of one session or of all."""
-    return installed() if selector is None else _of(selector)
-
-
-def _of(selector: str) -> list[KernelSpec]:
-    names = {spec: (spec.session, f"{spec.host}/{spec.session}") for spec in installed()}
-    return [spec for spec, known in names.items() if selector in known]
+    """Return the installed kernel specs, by name, of one session or of all."""
+    specs: list[KernelSpec] = []
+    with suppress(FileNotFoundError):
+        specs = [spec for place in sorted(folder().iterdir()) if (spec := _read(place))]
+    return [
+        spec for spec in specs if selector in (None, spec.session, f"{spec.host}/{spec.session}")
+    ]
 
 
 def folder() -> Path:
@@ -129,10 +127,8 @@ def folder() -> Path:
     return data / "kernels"
 
 
-def write(host: str, session: str, kind: str, there: dict[str, Any], program: str) -> KernelSpec:
-    """Write the kernel spec for a kind of kernel; `there` is what its `kernel.json` has.
-
-    `program` is the module that runs as the kernel.
+def write(host: str, session: str, kind: str, far: dict[str, Any], program: str) -> KernelSpec:
+    """Write the kernel spec for a kind of kernel; `far` is the content of its own `kernel.json`.
 
     Raises:
         JlrError: it cannot be written, or another program has a kernel of that name.
@@ -148,8 +144,8 @@ def write(host: str, session: str, kind: str, there: dict[str, Any], program: st
     words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, _CONNECTION_FILE)
     content = {
         "argv": words,
-        "display_name": f"{_words(there, 'display_name', kind)} ({session} on {host})",
-        "language": _words(there, "language", ""),
+        "display_name": f"{_words(far, 'display_name', kind)} ({session} on {host})",
+        "language": _words(far, "language", ""),
         "interrupt_mode": "message",
         "metadata": {_OURS: {"host": host, "session": session, "kind": kind}},
     }
@@ -157,20 +153,13 @@ def write(host: str, session: str, kind: str, there: dict[str, Any], program: st
     return spec
 
 
-def _words(there: dict[str, Any], key: str, default: str) -> str:
-    return one_line(str(there.get(key, default)))[:_LONGEST_TEXT]
+def _words(far: dict[str, Any], key: str, default: str) -> str:
+    return one_line(str(far.get(key, default)))[:_LONGEST_TEXT]
 
 
 def delete(spec: KernelSpec) -> None:
     """Remove a kernel spec with its folder."""
     shutil.rmtree(folder() / spec.name, ignore_errors=True)
-
-
-def installed() -> list[KernelSpec]:
-    """Return the kernel specs of jlr's, by name."""
-    with suppress(FileNotFoundError):
-        return [spec for place in sorted(folder().iterdir()) if (spec := _read(place))]
-    return []
 
 
 def _read(place: Path) -> KernelSpec | None:

@@ -3,9 +3,8 @@
 `client/` runs in the command's process, `wire/` in both, the rest in the link's own. Read
 `wire/protocol` (the messages), `client/call` and `client/dial` (a command finds the link or starts
 it), then `service/` (the link answers), `connection/` (it keeps the connection alive), `forwards/`,
-`mounts/` and `ssh_server/` (what it holds over that), `notices/` (what it tells the person).
-`lasting` keeps their loops running; `passed_streams` are those of an `ssh`, which the link reads
-and writes.
+`mount_streams` and `ssh_server/` (what it holds over that), `notices/` (what it tells the person).
+`unix_listener` has the sockets at which sshfs and ssh find the link.
 
 Decisions:
 

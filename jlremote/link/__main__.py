@@ -2,6 +2,6 @@
 
 import sys
 
-from jlremote.link.service.process import main
+from jlremote.link.service.link_process import main
 
 sys.exit(main())

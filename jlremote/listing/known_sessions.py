@@ -8,8 +8,8 @@ from dataclasses import replace
 from jlremote.containers import recording
 from jlremote.errors import JlrError
 from jlremote.forwards import address
-from jlremote.forwards.forwards import bring_back
 from jlremote.forwards.jupyter_check import silent_host, why_silent
+from jlremote.forwards.local_ports import bring_back
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jlremote.forwards import address
 from jlremote.forwards.address import Address
 from jlremote.forwards.jupyter_check import access_note
-from jlremote.jupyter.ports.endpoint import time_limit_warning
+from jlremote.jupyter.endpoint import time_limit_warning
 from jlremote.laptop.settings.options import NO_CONTAINER
 from jlremote.link.wire.states import State
 from jlremote.text import joined

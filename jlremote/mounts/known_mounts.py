@@ -16,8 +16,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
 from jlremote.mounts import sshfs
-from jlremote.mounts.points import resolved
-from jlremote.mounts.system import System, this_system
+from jlremote.mounts.system import System, resolved, this_system
 
 HOSTS_AT_ONCE = 16
 
@@ -61,7 +60,6 @@ def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
 
 
 def _status(record: MountRecord, context: Context, *, connect: bool) -> LinkStatus | None:
-    """Return the link's status, `None` if no link runs; one that runs connects by itself."""
     link = link_of(record, context)
     with suppress(JlrError):
         return link.status()
@@ -108,8 +106,8 @@ def place(path: str, system: System) -> str:
 def find(path: str, system: System) -> MountRecord | None:
     """Return the record of the mount at `path`."""
     points = {point.path for point in system.mounted()}
-    wanted = resolved(path, points) if path else path
-    return next((record for record in MOUNTS.load_all() if record.local == wanted), None)
+    local = resolved(path, points) if path else path
+    return next((record for record in MOUNTS.load_all() if record.local == local), None)
 
 
 def is_mounted(record: MountRecord, system: System) -> bool:
@@ -123,7 +121,7 @@ def is_served(record: MountRecord) -> bool:
 
 
 def bring_back(link: Link, ssh_config: Path | None) -> None:
-    """Tell a new link of each mount of its host, so that their sshfs can connect again."""
+    """Register each mount of a host with its new link, so that its sshfs can connect again."""
     config = None if ssh_config is None else str(ssh_config)
     for record in MOUNTS.load_all():
         here = (record.host, record.ssh_config) == (link.name, config)

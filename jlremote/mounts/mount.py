@@ -67,13 +67,13 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         ):
             if known is not None:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
-                unmount.clear(known, context)
+                unmount.take_away(known, context, force=True)
             _mount(program, record, link, system, undo, nonempty=request.nonempty)
     return known_mounts.report(record, "up")
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
-    """Return whether the requested folder is already mounted at `local`; refuse another one."""
+    """Return whether the folder is already mounted at `local`; refuse another one."""
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:
@@ -94,16 +94,18 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
 
 
 def _session(request: MountRequest, known: MountRecord | None, context: Context) -> SessionRecord:
-    """Return the session that was named, else that of the last mount here.
+    """Return the named session, else the session of the last mount here.
 
     A host that was named by itself stands for a session without a name.
     """
     if request.host is not None:
-        config = known_way(request.host, context).ssh_config
-        return _unnamed(request.host, None if config is None else str(config.resolve()))
+        path = known_way(request.host, context).ssh_config
+        config = None if path is None else str(path.resolve())
+        return SessionRecord(request.host, "", "none", local_port=0, ssh_config=config)
     if request.session is None and request.remote is None and known is not None:
         if not known.session:
-            return _unnamed(known.host, known.ssh_config)
+            config = known.ssh_config
+            return SessionRecord(known.host, "", "none", local_port=0, ssh_config=config)
         same = sessions.find(known.host, known.session)
         if same is not None:
             return same
@@ -117,10 +119,6 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
         raise NotFound(f"`{request.session}` is a host and not a session", hint=hint) from missing
 
 
-def _unnamed(host: str, ssh_config: str | None) -> SessionRecord:
-    return SessionRecord(host, "", "none", local_port=0, ssh_config=ssh_config)
-
-
 def _record(
     request: MountRequest,
     local: str,
@@ -129,15 +127,15 @@ def _record(
     session: SessionRecord,
     context: Context,
 ) -> MountRecord:
-    wanted, on_host, read_only = request.remote, request.on_host, request.read_only
+    remote, on_host, read_only = request.remote, request.on_host, request.read_only
     if (
         known is not None
         and (known.host, known.session) == (session.host, session.name)
         and request.session is None
-        and wanted is None
+        and remote is None
     ):  # only the local folder was named, so its last mount is meant
-        wanted, on_host, read_only = known.remote, True, read_only or known.read_only
-    folder = project_folder.find(link, session, wanted, local, on_host=on_host)
+        remote, on_host, read_only = known.remote, True, read_only or known.read_only
+    folder = project_folder.find(link, session, remote, local, on_host=on_host)
     if not folder.writable and not read_only:
         context.progress.note(f"you may not create files in `{folder.path}` on `{session.host}`")
     return MountRecord(
@@ -160,7 +158,6 @@ def _mount(
     *,
     nonempty: bool,
 ) -> None:
-    """Create the folder, run sshfs on it and save the record; `undo` takes all of it back."""
     record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
     undo.callback(MOUNTS.delete, record)
     MOUNTS.save(record)  # before sshfs runs, so that every mount of ours has a record
@@ -174,13 +171,11 @@ def _mount(
 
 
 def _take_back(record: MountRecord, system: System) -> None:
-    """Unmount a folder that was mounted just before an interrupt."""
     if known_mounts.is_mounted(record, system):
         system.unmount(record.local, lazily=True)
 
 
 def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
-    """Create the local folder, or check that it can be used; return how many were created."""
     folder = Path(local)
     missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     for path in missing:

@@ -38,32 +38,31 @@ class Folder:
 
 
 def find(
-    link: Link, session: SessionRecord, wanted: str | None, local: str, *, on_host: bool
+    link: Link, session: SessionRecord, remote: str | None, local: str, *, on_host: bool
 ) -> Folder:
-    """Return the folder to mount: `wanted`, `None` for the session's project folder.
+    """Return the folder to mount: `remote`, else the session's project folder, else a namesake.
 
-    A folder of the name of `local` in the home is the last resort. With `on_host` an absolute
-    `wanted` is a path of the host and not of the container.
+    With `on_host` an absolute `remote` is a path of the host and not of the container.
 
     Raises:
         NotFound: the folder is missing, or exists only in the container.
     """
-    if wanted is not None and (on_host or not wanted.startswith("/")):
-        return _look(link, _below_home(wanted))
+    if remote is not None and (on_host or not remote.startswith("/")):
+        return _look(link, _below_home(remote))
     runtime = runtime_of(session)
-    found = survey(link, runtime, session.name)
-    roots = [found.server.root_directory] if found.server else []
+    surveyed = survey(link, runtime, session.name)
+    roots = [surveyed.server.root_directory] if surveyed.server else []
     if not runtime.has_containers:
-        path = wanted or next(iter(roots), None) or _namesake(local)
+        path = remote or next(iter(roots), None) or _namesake(local)
         return _look(link, path)
-    if found.container is None:
+    if surveyed.container is None:
         raise NotFound(
             f"the container `{session.name}` is gone",
             hint="`--on-host --remote DIR` mounts a folder of the host",
         )
-    if wanted is not None:
-        return _look(link, _through_volumes(found.container, wanted), found.container)
-    return _project(link, found.container, [found.container.workdir, *roots], local)
+    if remote is not None:
+        return _look(link, _through_volumes(surveyed.container, remote), surveyed.container)
+    return _project(link, surveyed.container, [surveyed.container.workdir, *roots], local)
 
 
 def host_path(container: Container, path: str) -> str | None:
@@ -117,14 +116,12 @@ def _namesake(local: str) -> str:
 
 
 def _below_home(path: str) -> str:
-    """Return `path` with `~/` in front if it is relative."""
     if path == "~" or path.startswith(("/", "~/")):
         return path
     return f"~/{path}"
 
 
 def _look(link: Link, path: str, container: Container | None = None) -> Folder:
-    """Resolve a folder on the host; raise `NotFound` if it is none or may not be read."""
     quoted = f'"$HOME"/{shlex.quote(path[2:])}' if path[:1] == "~" else shlex.quote(path)
     done = run_script(link, f"folder={quoted}\n{_LOOK}")
     if done.status in (_MISSING, _CLOSED):
@@ -146,6 +143,4 @@ def _advice(path: str, container: Container | None) -> str | None:
                 f"the engine keeps the volume `{volume.name}` where only root may look; "
                 "give the container a folder of yours: `--volume ~/FOLDER:TARGET`"
             )
-    if path.startswith(f"{Path.home()}/"):
-        return "the shell has replaced `~` by your home on this machine: write `'~/…'`, in quotes"
     return None

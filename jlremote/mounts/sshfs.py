@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jlremote.laptop.sessions import MountRecord
 from jlremote.mounts.connector import DOOR_VARIABLE
-from jlremote.mounts.points import refusal
+from jlremote.mounts.system import refusal
 
 if TYPE_CHECKING:
     import psutil
@@ -63,10 +63,7 @@ def environment(door: Path) -> dict[str, str]:
 
 
 def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
-    """Run sshfs until it has mounted and gone to the background; return its complaint if it fails.
-
-    It outlives us, so it gets neither our folder nor our terminal or output.
-    """
+    """Run sshfs, which goes to the background; return its complaint if it cannot mount."""
     return refusal(command, START_SECONDS, env=environment, cwd="/", start_new_session=True)
 
 
@@ -74,15 +71,15 @@ def processes(name: str) -> list[psutil.Process]:
     """Return the sshfs processes of the mount `name`; empty if it has ended."""
     import psutil
 
-    found, wanted = [], f"-m {CONNECTOR} {name},"
+    running, argument = [], f"-m {CONNECTOR} {name},"
     # Arguments are only read if the name fits: reading them may hang with the process.
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
             if process.info["name"] == "sshfs" and any(
-                wanted in word for word in process.cmdline()
+                argument in part for part in process.cmdline()
             ):
-                found.append(process)
-    return found
+                running.append(process)
+    return running
 
 
 def end(name: str, *, patience: float = END_SECONDS) -> None:
@@ -97,10 +94,7 @@ def end(name: str, *, patience: float = END_SECONDS) -> None:
 
 
 def _left_after(seconds: float, waited_for: list[psutil.Process]) -> list[psutil.Process]:
-    """Wait until processes have ended, and return those that have not after that time.
-
-    One that nothing has reaped yet has ended: in a container without an init nothing ever does.
-    """
+    """Wait until processes have ended, and return those that run on; a zombie has ended."""
     limit = time.monotonic() + seconds
     while (left := [each for each in waited_for if _runs(each)]) and time.monotonic() < limit:
         time.sleep(0.02)
@@ -118,9 +112,9 @@ def _runs(process: psutil.Process) -> bool:
 
 def warning(program: str) -> str | None:
     """Return a warning about known holes in this sshfs, `None` if it has none."""
-    found = re.search(r"SSHFS version (\d+(?:\.\d+)*)", output(program, "--version"))
-    version = found[1] if found else "of an unknown version"
-    if found and tuple(map(int, version.split("."))) >= SAFE_VERSION:
+    match = re.search(r"SSHFS version (\d+(?:\.\d+)*)", output(program, "--version"))
+    version = match[1] if match else "of an unknown version"
+    if match and tuple(map(int, version.split("."))) >= SAFE_VERSION:
         return None
     if is_repaired(program):
         return None

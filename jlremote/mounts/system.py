@@ -1,22 +1,31 @@
-"""The operating system's part in a mount, behind one door."""
+"""The operating system's part in a mount: what is mounted where, and which programs use it.
+
+Nothing here looks into a mount: even `stat` may hang where the other side is gone.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
-from jlremote.errors import JlrError
-from jlremote.mounts.points import Holder, MountPoint, read_mountinfo, refusal
+from jlremote.errors import JlrError, Usage
 from jlremote.place.host import installation
+from jlremote.text import one_line
 
 _DEVICE = Path("/dev/fuse")
 _OS_RELEASE = Path("/etc/os-release")
 _PROCESSES = Path("/proc")
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+_MOST_LINKS = 40  # Linux's own limit
+_UNMOUNT_SECONDS = 10.0
 
 # The file system types of macFUSE, its predecessor and FUSE-T.
 _KINDS = ("macfuse", "osxfuse", "fuse-t")
@@ -25,42 +34,44 @@ _MACFUSE = (
     "or, without a kernel extension, FUSE-T: "
     "`brew install macos-fuse-t/cask/fuse-t macos-fuse-t/cask/fuse-t-sshfs`"
 )
-_INSTALL = "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win"
+_WINDOWS = (
+    "after `winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win`, "
+    r"`net use X: \\sshfs\USER@HOST\FOLDER` mounts with a login of its own"
+)
 
 
-class System(Protocol):
-    """How a system mounts, lists and unmounts. No method looks into a mount."""
+@dataclass(frozen=True)
+class MountPoint:
+    """A mounted file system."""
 
-    options: tuple[str, ...]
-    """Further options of sshfs on this system."""
+    path: str  # where it is mounted
+    kind: str  # its type, `fuse.sshfs` for ours
+    source: str  # the name that it gives itself
 
-    def sshfs(self) -> str:
-        """Return the path of sshfs.
 
-        Raises:
-            JlrError: it is missing, or the system cannot mount; the hint tells what to install.
-        """
+@dataclass(frozen=True)
+class Holder:
+    """A program that `works in`, `has a file open in` or `runs from` a mount (`how`)."""
 
-    def mounted(self) -> list[MountPoint]:
-        """Return the mounts of sshfs."""
+    pid: int
+    name: str
+    how: str
 
-    def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Unmount `path`, or take it out of the tree lazily although programs use it.
-
-        Return why the system refuses, `None` if it does not.
-        """
-
-    def holders(self, path: str) -> list[Holder]:
-        """Return the programs that use a mount."""
+    def __str__(self) -> str:
+        return f"{self.name} (process {self.pid}) {self.how} it"
 
 
 class Linux:
     """Linux: FUSE 3, `fusermount3`, and `/proc`, where a look at a mount cannot hang."""
 
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # further ones of sshfs
 
     def sshfs(self) -> str:
-        """Find sshfs, and check that the kernel has FUSE."""
+        """Return the path of sshfs.
+
+        Raises:
+            JlrError: sshfs or FUSE is missing; the hint tells what to install.
+        """
         program = shutil.which("sshfs")
         if program is None:
             raise JlrError("`sshfs` is not installed", hint=_install_hint())
@@ -72,26 +83,30 @@ class Linux:
         return program
 
     def mounted(self) -> list[MountPoint]:
-        """Read `/proc/self/mountinfo`."""
+        """Return the mounts of sshfs, from `/proc/self/mountinfo`."""
         points = read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
         return [point for point in points if point.kind == "fuse.sshfs"]
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Run `fusermount3`, which needs no root and does not look into the mount."""
+        """Unmount, or take the path out of the tree `lazily` although programs use it.
+
+        Return why that is refused, `None` if it is done. `fusermount3` needs no root, and does not
+        look into the mount.
+        """
         program = shutil.which("fusermount3") or shutil.which("fusermount")
         if program is None:
             return "`fusermount3` is not installed"
         return refusal((program, "-u", *(("-z",) if lazily else ()), "--", path))
 
     def holders(self, path: str) -> list[Holder]:
-        """Read the links of all processes in `/proc`, as far as the user may see them."""
-        found = []
+        """Return the programs that use a mount, as far as the user may see them."""
+        holders = []
         for process in _PROCESSES.iterdir():
             if process.name.isdigit() and process.name != str(os.getpid()):
                 how = _use(process, path)
                 if how is not None:
-                    found.append(Holder(int(process.name), _name(process), how))
-        return found
+                    holders.append(Holder(int(process.name), _name(process), how))
+        return holders
 
 
 class MacOS:
@@ -120,47 +135,29 @@ class MacOS:
         return refusal(("/sbin/umount", *(("-f",) if lazily else ()), "--", path))
 
     def holders(self, path: str) -> list[Holder]:
-        """Return the programs that work in it, as far as the system shows them."""
+        """Return the programs that work in a mount, as far as the system shows them."""
         import psutil
 
-        found = []
+        holders = []
         for process in psutil.process_iter(["name", "cwd"]):
             folder = process.info["cwd"] or ""
             if folder == path or folder.startswith(f"{path}/"):
-                found.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
-        return found
+                holders.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
+        return holders
 
 
-class Windows:
-    """Windows refuses to mount: SSHFS-Win cannot take its socket from the link."""
-
-    options: tuple[str, ...] = ()
-
-    def sshfs(self) -> str:
-        """Refuse, and say how to mount without jlr."""
-        by_hand = r"`net use X: \\sshfs\USER@HOST\FOLDER` mounts with a login of its own"
-        if shutil.which("sshfs-win") is None:
-            raise JlrError("SSHFS-Win is not installed", hint=f"`{_INSTALL}`; then {by_hand}")
-        raise JlrError("`jlr mount` does not work on Windows yet", hint=by_hand)
-
-    def mounted(self) -> list[MountPoint]:
-        return []
-
-    def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Say how to unmount without jlr."""
-        return f"use `net use {path} /delete`"
-
-    def holders(self, path: str) -> list[Holder]:
-        return []
+System = Linux | MacOS
 
 
 def this_system() -> System:
-    """Return the system of this machine."""
+    """Return the system of this machine.
+
+    Raises:
+        JlrError: it is Windows, where SSHFS-Win cannot take its socket from the link.
+    """
     if sys.platform == "win32":
-        return Windows()
-    if sys.platform == "darwin":
-        return MacOS()
-    return Linux()
+        raise JlrError("`jlr mount` does not work on Windows yet", hint=_WINDOWS)
+    return MacOS() if sys.platform == "darwin" else Linux()
 
 
 def _install_hint() -> str:
@@ -180,7 +177,7 @@ def _use(process: Path, mount: str) -> str | None:
         return "works in"
     if any(_inside(target, mount) for target in _targets(_entries(process / "fd"))):
         return "has a file open in"
-    if _inside(next(_targets([process / "exe"]), ""), mount) or _maps(process, mount):
+    if any(_inside(target, mount) for target in _targets([process / "exe"])):
         return "runs from"
     return None
 
@@ -197,16 +194,6 @@ def _targets(links: list[Path]) -> Iterator[str]:
             yield str(link.readlink())
 
 
-def _maps(process: Path, mount: str) -> bool:
-    """Return whether the process has mapped a file of the mount, for example a library."""
-    try:
-        lines = os.fsdecode((process / "maps").read_bytes()).splitlines()
-    except OSError:
-        return False
-    paths = (line.split(maxsplit=5)[5:] for line in lines)
-    return any(_inside(path[0], mount) for path in paths if path)
-
-
 def _inside(path: str, mount: str) -> bool:
     return path == mount or path.startswith(f"{mount}/")
 
@@ -215,3 +202,68 @@ def _name(process: Path) -> str:
     with suppress(OSError):
         return (process / "comm").read_text("utf-8", "replace").strip()
     return "a program"
+
+
+def read_mountinfo(content: bytes) -> list[MountPoint]:
+    """Return the mounts of a `mountinfo` file, proc(5), the latest last."""
+    points = []
+    for line in content.splitlines():
+        before, _, after = line.partition(b" - ")
+        path, (kind, source) = before.split()[4], after.split()[:2]
+        points.append(MountPoint(_text(path), _text(kind), _text(source)))
+    return points
+
+
+def _text(field: bytes) -> str:
+    """Decode a field, in which the kernel writes blanks and backslashes as octal numbers."""
+    plain = _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), field)
+    return os.fsdecode(plain)
+
+
+def resolved(path: str, mounted: Collection[str]) -> str:
+    """Return `path` as `realpath` would, but nothing below a `mounted` path is resolved.
+
+    Raises:
+        Usage: its symbolic links form a circle.
+    """
+    done, waiting = "/", _names(os.path.abspath(path))  # noqa: PTH100 - pathlib would resolve it
+    links = 0
+    while waiting:
+        done = os.path.normpath(os.path.join(done, waiting.pop()))  # noqa: PTH118
+        if done in mounted:
+            return os.path.join(done, *reversed(waiting))  # noqa: PTH118
+        try:
+            target = os.readlink(done)  # noqa: PTH115
+        except OSError:  # not a link, or missing
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise Usage(f"`{path}` is a circle of symbolic links")
+        waiting += _names(target)
+        done = "/" if target.startswith("/") else os.path.dirname(done)  # noqa: PTH120
+    return done
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
+
+
+def refusal(
+    command: tuple[str, ...], seconds: float = _UNMOUNT_SECONDS, **options: Any
+) -> str | None:
+    """Run a program that mounts or unmounts; return why it fails, `None` if it has done it."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            **options,
+        )
+    except subprocess.TimeoutExpired:
+        return f"`{command[0]}` did not end within {seconds:g} s"
+    if done.returncode == 0:
+        return None
+    complaint = one_line(done.stderr.decode("utf-8", "replace"))
+    return complaint or f"exit status {done.returncode}"

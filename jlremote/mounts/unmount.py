@@ -13,8 +13,7 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
 from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.mounts import known_mounts, sshfs
-from jlremote.mounts.points import Holder
-from jlremote.mounts.system import System, this_system
+from jlremote.mounts.system import Holder, this_system
 from jlremote.selection import destruction
 from jlremote.selection.destruction import Destruction
 
@@ -78,10 +77,7 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
 
 
 def unmount_session(host: str, session: str, context: Context, *, force: bool) -> list[str]:
-    """Unmount the folders of a session and return what was done, a sentence for each.
-
-    It names the programs that lost a folder by `force`.
-    """
+    """Unmount the folders of a session; return a sentence for each, with programs that lost it."""
     sentences = []
     for record in MOUNTS.load_all():
         if (record.host, record.session) != (host, session):
@@ -95,20 +91,20 @@ def unmount_session(host: str, session: str, context: Context, *, force: bool) -
     return sentences
 
 
-def clear(record: MountRecord, context: Context) -> None:
-    """Remove a mount, busy or not, with its sshfs, its record and the folder made for it."""
-    _take_away(record, this_system(), context, force=True)
-
-
 def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
     with FileLock(MOUNTS.folder() / "lock", mode=0o600):
-        return _take_away(record, this_system(), context, force=force)
+        return take_away(record, context, force=force)
 
 
-def _take_away(
-    record: MountRecord, system: System, context: Context, *, force: bool
-) -> list[Holder]:
-    """Return the programs that lost the folder by `force`."""
+def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
+    """Remove a mount with its sshfs, its record and the folder made for it.
+
+    Return the programs that lost the folder by `force`.
+
+    Raises:
+        Busy: programs use it.
+    """
+    system = this_system()
     users: list[Holder] = []
     if known_mounts.is_mounted(record, system):
         complaint = system.unmount(record.local, lazily=False)

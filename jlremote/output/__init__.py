@@ -1,23 +1,22 @@
 """What cells print, recorded on the host, so that it outlasts the page.
 
 Read `reading` first: it asks the host for the recorder's files (`jupyter/recording`), once or for
-as long as they grow. `pieces` has the script that prints these files, and takes its output apart
-into `records`. `runs` puts the records of a cell's run together; `view` shows a run as text, with
-`screen`, the terminal that streams are written for, and `live` several as they go on; `notebook`
-puts runs into the cells of a `copy` of their notebook.
+as long as they grow. `recorded_files` has the script that prints these files, and takes its output
+apart into records. `runs` puts the records of a cell's run together; `view` shows runs as text, at
+once or as they go on, with `screen`, the terminal that streams are written for; `notebook_copy`
+puts runs into the cells of a copy of their notebook.
 
 Decisions:
 
 **Why a program of its own?** In the server's process it would slow down pages, and servers that
-were started by hand have none of our parts. It listens as each page does, so a kernel does not
-notice it. Jupyter brings what it needs: pyzmq.
+were started by hand have none of our parts. It listens as each page does. Jupyter brings what it
+needs: pyzmq.
 
-**Who starts it?** The configuration of a server that jlr launches, in whichever way: then it runs
-with the Python and on the machine of that server. For others, and after its own end, `jlr start`.
+**Who starts it?** The configuration of a server that jlr launches; for others, and after its own
+end, `jlr start`.
 
-**Why are streams shown by a terminal of our own?** A progress bar moves the cursor, and a terminal
-that obeys a remote program may also be told to type. Ours obeys the moves, keeps the colours, and
-drops the rest; into a pipe goes each line as it was last.
+**Why are streams shown by a terminal of our own?** A terminal that obeys a remote program may be
+told to type. Ours overwrites lines, as progress bars do, keeps the colours, and drops the rest.
 
 **Which run is a cell's?** The last one with the cell's id. Not every page tells it, and old
 notebooks have none; then the cell with the same code, and of several the next one below the cell of
@@ -25,8 +24,4 @@ the run before, as *Run All* goes.
 
 **Why is the notebook itself never written?** A page that has it open would find another file than
 the one it knows, and ask which of the two to keep.
-
-**Why does a copy get cells that the file has not?** A page saves now and then: what was typed
-and run just before the lid closed is in no file. So runs that began after the last save bring their
-code.
 """

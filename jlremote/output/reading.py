@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import attrgetter
 
 from jlremote.containers import recording
 from jlremote.errors import JlrError, NotFound, Unreachable, Usage
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import ASKS_NOTHING, link_of
+from jlremote.hosts.links import link_of
 from jlremote.jupyter.scripts import session_directory
-from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
-from jlremote.output import pieces
-from jlremote.output.pieces import Reader
-from jlremote.output.records import Record
+from jlremote.output import recorded_files
+from jlremote.output.recorded_files import Reader, Record
 from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
-from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
 from jlremote.text import did_you_mean, listed, one_line
 
-_NAMES_SECONDS = 3.0
 PAUSES = (0.5, 1.0, 2.0, 5.0)
 
 
@@ -57,19 +54,17 @@ def recorded(
     served = recording.revive(host, session, context)
     runs = Runs()
     reader, records = _all(host, session, end_only=end_only)
-    # A piece may have got its later name between two looks.
-    records.sort(key=lambda record: record.time)
-    # Of the kernels that nothing more is heard of once their recorder has told all.
+    records.sort(key=attrgetter("time"))  # a piece may have got its later name between two looks
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
-    found, lost = runs.all(), runs.lost
+    selected, lost = runs.all(), runs.lost
     if notebook is not None:
-        name = chosen(notebook, [run.notebook for run in found])
-        found = [run for run in found if run.notebook == name]
-        kernels = {run.kernel for run in found}
+        name = chosen(notebook, [run.notebook for run in selected])
+        selected = [run for run in selected if run.notebook == name]
+        kernels = {run.kernel for run in selected}
         lost = [record for record in lost if record.kernel in kernels]
-    return Recorded(session, host, found, lost, reader.left_out)
+    return Recorded(session, host, selected, lost, reader.left_out)
 
 
 def followed(
@@ -87,17 +82,14 @@ def followed(
     served = recording.revive(host, session, context)
     reader = Reader()
     records = _again(lambda: _printed(host, session, reader, follow=True), session, context)
-    before: list[Record] = []
-    for record in records:
-        if record is None:
-            break
-        before.append(record)
-    before.sort(key=lambda record: record.time)
+    before = [record for record in iter(records.__next__, None) if record]
+    before.sort(key=attrgetter("time"))
     before += last_known(before, GONE) if served is False else []
     name = None
     if notebook is not None:
         name = chosen(notebook, [record.notebook for record in before])
-    every = _then(before, (record for record in records if record is not None))
+    after = (record for record in records if record is not None)
+    every: Iterator[Record | None] = itertools.chain(before, (None,), after)
     return _of_notebook(every, name) if name else every
 
 
@@ -120,16 +112,9 @@ def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader,
     return read(in_job=False)
 
 
-def _then(before: Iterable[Record], after: Iterable[Record]) -> Iterator[Record | None]:
-    yield from before
-    yield None
-    yield from after
-
-
 def _again(
     read: Callable[[], Iterator[Record | None]], session: SessionRecord, context: Context
 ) -> Iterator[Record | None]:
-    """Read again and again, after each loss of the connection."""
     pauses = iter(PAUSES)
     while True:
         try:
@@ -154,12 +139,11 @@ def _printed(
     end_only: bool = False,
     in_job: bool = True,
 ) -> Iterator[Record | None]:
-    """Yield the records that `reader` has not read, and `None` at the end of each look."""
     reader.again()
     runtime, said = runtime_of(session), b""
     directory = session_directory(runtime, session.name)
-    script = pieces.script(directory, reader, follow=follow, end_only=end_only)
-    inside = there(session, script) if in_job else runtime.inside(session.name, script)
+    script = recorded_files.script(directory, reader, follow=follow, end_only=end_only)
+    inside = beside_jupyter(session, script) if in_job else runtime.inside(session.name, script)
     with host.process(inside) as process:
         for stream, data in process:
             if stream == "stdout":
@@ -169,23 +153,20 @@ def _printed(
     _check(host, process.status, session, said)
 
 
-def there(session: SessionRecord, script: str) -> str:
-    """Return the shell command that runs a script beside a session's Jupyter, with our stdin.
-
-    Only the end of stdin reaches a process in a container.
-    """
+def beside_jupyter(session: SessionRecord, script: str) -> str:
+    """Return the shell command that runs a script beside a session's Jupyter, with our stdin."""
     prefix = runtime_of(session).relay_prefix(session.name)
     return command_line((*prefix, "sh", "-c", script))
 
 
 def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
     place = session.selector
-    if status == pieces.MISSING:
+    if status == recorded_files.MISSING:
         raise NotFound(
             f"nothing of `{place}` is recorded",
             hint=f"`jlr start {session.host} {session.name}` records its cells from then on",
         )
-    if status == pieces.OFF:
+    if status == recorded_files.OFF:
         raise NotFound(
             f"nothing of `{place}` is recorded: it was started with `--no-record`",
             hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
@@ -205,20 +186,19 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
 
 
 def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
-    """Return the path of the notebook that is called so: in full, or by its end.
+    """Return the path of the notebook that was typed in full, or by its end.
 
     Raises:
-        NotFound: none is.
-        Usage: several are.
+        NotFound, Usage: none or several end so.
     """
     known = list(dict.fromkeys(name for name in notebooks if name))
-    found = [name for name in known if name == typed]
-    found = found or [name for name in known if name.endswith(f"/{typed}")]
-    found = found or [name for name in known if name.endswith(typed)]
-    if len(found) == 1:
-        return found[0]
-    names = listed([f"`{shlex.quote(one_line(name))}`" for name in found or known], 4)
-    if found:
+    matches = [name for name in known if name == typed]
+    matches = matches or [name for name in known if name.endswith(f"/{typed}")]
+    matches = matches or [name for name in known if name.endswith(typed)]
+    if len(matches) == 1:
+        return matches[0]
+    names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
+    if matches:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
     raise NotFound(
         f"nothing of a notebook `{typed}` is recorded",
@@ -227,10 +207,7 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
 
 
 def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record | None]:
-    """Yield the records of one notebook's kernels.
-
-    The first records of a kernel may come before its notebook is known.
-    """
+    """Yield the records of a notebook's kernels, also those from before its name was known."""
     notebooks: dict[str, str] = {}
     early: dict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -246,19 +223,3 @@ def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record
             yield record
         else:
             early.pop(record.kernel, None)
-
-
-def recorded_names(selector: str | None, context: Context) -> list[str]:
-    """Return the paths of notebooks, none where the host is not connected right now.
-
-    Raises:
-        JlrError: the session is not known here, or the host does not answer in time.
-    """
-    session = sessions.choose(selector)
-    link = link_of(session, replace(context, asker=ASKS_NOTHING))
-    if link.status().state != State.UP:
-        return []
-    runtime = runtime_of(session)
-    script = f"{session_directory(runtime, session.name)}{pieces.NAMES}"
-    done = run_script(link, runtime.inside(session.name, script), timeout=_NAMES_SECONDS)
-    return pieces.names(done.stdout)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jlremote.output.records import Record
+from jlremote.output.recorded_files import Record
 from jlremote.output.screen import overwritten
 from jlremote.times import utc
 from jlremote.untrusted import moment
@@ -183,7 +183,7 @@ class Runs:
 
 
 def last_known(records: Iterable[Record], state: str) -> list[Record]:
-    """Return for each kernel the record that it is in a state since its last one.
+    """Return a record for each kernel that says its state since its last record.
 
     That closes the run that was not told to have ended, if there is one.
     """
@@ -211,8 +211,8 @@ def output_of(record: Record) -> Output:
     if kind == "error":
         lines = content.get("traceback")
         lines = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
-        told = {name: record.text(name) for name in ("ename", "evalue")}
-        return {"output_type": "error", **told, "traceback": lines}
+        names = {name: record.text(name) for name in ("ename", "evalue")}
+        return {"output_type": "error", **names, "traceback": lines}
     is_result = kind == "execute_result"
     output: Output = {"output_type": kind if is_result else "display_data"}
     output |= {name: _object(record, name) for name in ("data", "metadata")}

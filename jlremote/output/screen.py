@@ -1,29 +1,27 @@
-"""The terminal that a cell's streams are written for: lines, a cursor, colours."""
+"""The terminal that a cell's streams are written for: lines that are overwritten, and colours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from jlremote.text import begun_sequence, without_controls
 from jlremote.untrusted import count
 
 REACH = 64  # the lines above the cursor's that it can move to
-WIDEST = 2000  # the column that it can be moved to
 _STYLES = 16  # sequences that make a style together
+_PIECE = 4096
 _RESET = "\x1b[0m"
 
-# The colours; the cursor's steps, its column, the erased line; CR and backspace.
-_KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")
-_MOVES = re.compile(r"[\x1b\r\b]")
-_TOKEN = re.compile(r"\x1b\[([0-9;:]{0,40})([mABCDGK])|([\r\b\n])")
+# The colours; the cursor's steps up and down, its column, the erased line; CR and backspace.
+_KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABGK]|[\r\b]")
+_TOKEN = re.compile(r"\x1b\[([0-9;:]{0,40})([mABGK])|(\r)|(\x08+)")
 _CONTROL = re.compile(r"[\n\b\r]")
 
-_Line = list[tuple[str, str]]  # of each column the character and its style
+_Line = list[str]  # pieces of text, and sequences of colours
 
 
 class LineScreen:
-    """Lines of text as a terminal without edges shows them.
+    """Lines of text, of which each is overwritten as a whole.
 
     What leaves the cursor's reach does not change any more.
     """
@@ -32,8 +30,9 @@ class LineScreen:
         self.moved_up = False  # whether the cursor was ever moved to a line above
         self._topmost: int | None = None
         self._above: list[str] = []  # the lines beyond its reach
-        self._lines: list[_Line | str] = [""]  # a string as long as it is plain
-        self._row = self._column = 0
+        self._lines: list[_Line] = [[]]
+        self._row = 0
+        self._at_begin = False  # whether the next text takes the place of the line
         self._style = ""
         self._held = ""  # the beginning of a sequence
 
@@ -42,11 +41,6 @@ class LineScreen:
         """The number of the cursor's line, from 0."""
         return len(self._above) + self._row
 
-    @property
-    def height(self) -> int:
-        """How many lines there are; the last one may be empty."""
-        return len(self._above) + len(self._lines)
-
     def topmost(self) -> int | None:
         """Return the topmost line that the cursor moved up to since the last call."""
         topmost, self._topmost = self._topmost, None
@@ -54,106 +48,75 @@ class LineScreen:
 
     def lines(self, begin: int = 0, end: int | None = None) -> list[str]:
         """Return lines, with no sequences but colours, each of which ends with its line."""
-        end = self.height if end is None else end
         here = len(self._above)
-        drawn = [_drawn(line) for line in self._lines[max(0, begin - here) : max(0, end - here)]]
-        return self._above[begin:end] + drawn
+        end = here + len(self._lines) if end is None else end
+        reached = self._lines[max(0, begin - here) : max(0, end - here)]
+        return self._above[begin:end] + [_drawn(line) for line in reached]
 
     def write(self, text: str) -> None:
         """Write text at the cursor; a sequence may come in several pieces."""
         text = self._held + text
         self._held = begun_sequence(text)
         text = without_controls(text.removesuffix(self._held), _KEPT)
-        if self._append(text):
-            return
         at = 0
-        for found in _TOKEN.finditer(text):
-            self._put(text[at : found.start()])
-            at = found.end()
-            if found[3]:
-                self._control(found[3])
+        for token in _TOKEN.finditer(text):
+            self._put(text[at : token.start()])
+            at = token.end()
+            parameters, kind, carriage_return, backspaces = token.groups()
+            if backspaces:
+                self._remove(len(backspaces))
+            elif carriage_return or kind == "G":
+                self._at_begin = True
+            elif kind == "m":
+                self._colour(token[0], parameters)
             else:
-                self._sequence(found[1], found[2])
+                self._move(kind, count(parameters) or 0)
         self._put(text[at:])
 
-    def _append(self, text: str) -> bool:
-        """Put plain lines at the end of all at once, as most are; return whether it can be done."""
-        last, is_plain = self._lines[-1], not self._style and not _MOVES.search(text)
-        if not is_plain or not isinstance(last, str) or self._row != len(self._lines) - 1:
-            return False
-        if self._column != len(last) or len(last) >= max(WIDEST, 64 * len(text)):
-            return False
-        first, *more = text.split("\n")
-        self._lines[-1:] = [last + first, *more]
-        self._row, self._column = len(self._lines) - 1, len(self._lines[-1])
-        self._down(0, grow=False)
-        return True
-
     def _put(self, text: str) -> None:
-        if not text:
-            return
-        line = self._lines[self._row]
-        # A string grows in as many steps as it has signs, which is slow for long ones.
-        plain = not self._style and self._column == len(line) < WIDEST
-        if isinstance(line, str) and plain:
-            self._lines[self._row] = line + text
-        else:
-            cells = self._cells()
-            cells.extend([(" ", "")] * (self._column - len(cells)))
-            cells[self._column : self._column + len(text)] = [(sign, self._style) for sign in text]
-        self._column += len(text)
-
-    def _cells(self) -> _Line:
-        line = self._lines[self._row]
-        if isinstance(line, str):
-            line = self._lines[self._row] = [(sign, "") for sign in line]
-        return line
-
-    def _control(self, control: str) -> None:
-        if control == "\b":
-            self._column = max(0, self._column - 1)
-            return
-        self._column = 0
-        if control == "\n":
-            self._down(1, grow=True)
-
-    def _down(self, count: int, *, grow: bool) -> None:
-        self._row += count
-        if grow and self._row == len(self._lines):
-            self._lines.append("")
-        self._row = min(self._row, len(self._lines) - 1)
+        first, *more = text.split("\n")
+        self._append(first)
+        for line in more:
+            self._row, self._at_begin = self._row + 1, True
+            if self._row == len(self._lines):
+                self._lines.append([])
+            self._append(line)
         beyond = max(0, self._row - REACH)
         self._above += map(_drawn, self._lines[:beyond])
         del self._lines[:beyond]
         self._row -= beyond
 
-    def _sequence(self, parameters: str, kind: str) -> None:
-        if kind == "m":
-            self._style = _styled(self._style, parameters)
+    def _append(self, text: str) -> None:
+        if not text:
             return
-        number = count(parameters) or 0
-        if kind == "K":
-            self._erase(number)
-            return
-        step = max(1, min(number, WIDEST))
+        if self._at_begin:
+            self._lines[self._row] = [self._style] if self._style else []
+            self._at_begin = False
+        pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+        self._lines[self._row] += pieces
+
+    def _remove(self, signs: int) -> None:
+        line = self._lines[self._row]
+        while signs and line and line[-1][:1] != "\x1b" and not self._at_begin:
+            last = line.pop()
+            if len(last) > signs:
+                line.append(last[:-signs])
+            signs -= min(signs, len(last))
+
+    def _colour(self, sequence: str, parameters: str) -> None:
+        self._style = _styled(self._style, parameters)
+        if not self._at_begin:
+            self._lines[self._row].append(sequence)
+
+    def _move(self, kind: str, number: int) -> None:
         if kind == "A":
             self.moved_up = True
-            self._row = max(0, self._row - step)
+            self._row = max(0, self._row - max(1, number))
             self._topmost = self.row if self._topmost is None else min(self._topmost, self.row)
         elif kind == "B":
-            self._down(step, grow=False)
-        else:
-            column = {"C": self._column + step, "D": self._column - step, "G": step - 1}[kind]
-            # A line that is longer already keeps its cursor.
-            self._column = max(0, min(column, max(WIDEST, self._column)))
-
-    def _erase(self, which: int) -> None:
-        cells = self._cells()
-        if which == 1:
-            blank = min(self._column + 1, len(cells), WIDEST)
-            cells[:blank] = [(" ", "")] * blank
-        else:
-            del cells[0 if which == 2 else self._column :]
+            self._row = min(len(self._lines) - 1, self._row + max(1, number))
+        elif number == 2 or (number == 0 and self._at_begin):
+            self._lines[self._row] = []
 
 
 def _styled(style: str, parameters: str) -> str:
@@ -166,19 +129,10 @@ def _styled(style: str, parameters: str) -> str:
     return "".join(f"{sequence}m" for sequence in sequences[-_STYLES:])
 
 
-def _drawn(line: _Line | str) -> str:
-    return line if isinstance(line, str) else "".join(_parts(line))
-
-
-def _parts(line: _Line) -> Iterator[str]:
-    current = ""
-    for sign, style in line:
-        if style != current:
-            yield (_RESET if current else "") + style
-            current = style
-        yield sign
-    if current:
-        yield _RESET
+def _drawn(line: _Line) -> str:
+    colours = [piece for piece in line if piece[:1] == "\x1b"]
+    is_open = bool(colours) and not re.fullmatch(r"\x1b\[[0;]*m", colours[-1])
+    return "".join(line) + (_RESET if is_open else "")
 
 
 def shown(text: str) -> list[str]:
@@ -201,16 +155,16 @@ def overwritten(text: str) -> str:
     above: list[str] = []
     line: list[str] = []
     at = begin = 0
-    for found in _CONTROL.finditer(f"{text}\n"):
-        piece = text[begin : found.start()]
+    for control in _CONTROL.finditer(f"{text}\n"):
+        piece = text[begin : control.start()]
         line[at : at + len(piece)] = piece
-        at, begin = at + len(piece), found.end()
-        if found[0] == "\b" and at:
+        at, begin = at + len(piece), control.end()
+        if control[0] == "\b" and at:
             at -= 1
             del line[at]
-        elif found[0] == "\r":
+        elif control[0] == "\r":
             at = 0
-        elif found[0] == "\n":
+        elif control[0] == "\n":
             above.append("".join(line))
             line, at = [], 0
     return "\n".join(above)

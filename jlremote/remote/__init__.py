@@ -5,7 +5,7 @@ TLS. `sftp` serves files and `tar` copies them where the place's own programs do
 
 `job_keeper` keeps a job that is a process of the host, by `job_terminal` in a terminal; `orphans`
 runs a command and adopts what outlives its parents. `notebook_run` is the command of a job that
-runs a notebook, `joining` passes on the log of one in a container.
+runs a notebook.
 
 Its modules import nothing else of ours; only `sending` stays on the laptop. That makes one text of
 a module and all that it imports: sent through stdin and run from memory, or written into a

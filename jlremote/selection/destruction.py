@@ -26,7 +26,7 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord, StopRecord
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
-from jlremote.link.wire.files import destinations
+from jlremote.link.wire.link_files import destinations
 from jlremote.questions import Question
 from jlremote.text import listed, one_line
 

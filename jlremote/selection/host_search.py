@@ -11,14 +11,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
-from jlremote.forwards import forwards, local_ports
+from jlremote.forwards import local_ports
 from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
 from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.links import connect, link_of, link_to
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jupyter.ports.locate import server_endpoint
+from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
@@ -130,7 +130,7 @@ def _forwarded(
     if state.container is None or state.server is None:
         return record
     to = server_endpoint(runtime, state.container, state.server)
-    forward = forwards.hold(link, record.name, to, context.progress, undo)
+    forward = local_ports.hold(link, record.name, to, context.progress, undo)
     wait_for_answer(link, forward)
     refuse_open(link, forward, allowed=False)
     return replace(record, local_port=forward.local_port, forwarded=True)

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from jlremote.errors import Busy, NotFound
 from jlremote.forwards.address import PortReport, report, reports
-from jlremote.forwards.forwards import hold, host_port
+from jlremote.forwards.local_ports import hold, host_port
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING, Unreached, link_of, status_of, undisturbed
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jupyter.ports.endpoint import Endpoint
-from jlremote.jupyter.ports.locate import place_of
+from jlremote.jupyter.endpoint import Endpoint
+from jlremote.jupyter.locate import place_of
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord

@@ -10,7 +10,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.hosts.requests import StopRequest, stop_command
 from jlremote.jupyter import activity
 from jlremote.jupyter.api import JupyterApi, Kernel
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link

@@ -16,7 +16,7 @@ from jlremote.hosts import halted
 from jlremote.hosts.context import Context, Progress
 from jlremote.hosts.links import link_of
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.ports.endpoint import time_limit_warning
+from jlremote.jupyter.endpoint import time_limit_warning
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
@@ -87,7 +87,7 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
     """
     forward = link.status(connect=True).forward(record.name)
     if forward is None and record.forwarded:
-        from jlremote.forwards.forwards import bring_back
+        from jlremote.forwards.local_ports import bring_back
 
         forward = bring_back(link, record)
     elif forward is not None and forward.state != State.UP:
@@ -117,7 +117,7 @@ def restore(link: Link, ssh_config: Path | None, without: str | None, progress: 
     Raises:
         Unreachable: the host cannot be reached.
     """
-    from jlremote.forwards.forwards import bring_back
+    from jlremote.forwards.local_ports import bring_back
     from jlremote.mounts import known_mounts
 
     config = None if ssh_config is None else str(ssh_config)

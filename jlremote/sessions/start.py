@@ -10,8 +10,8 @@ from functools import partial
 
 from jlremote.containers import jupyter_launch, provision
 from jlremote.forwards.address import PortReport, address_of, reports
-from jlremote.forwards.forwards import hold, host_port
 from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
+from jlremote.forwards.local_ports import hold, host_port
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context, known_way
@@ -19,9 +19,8 @@ from jlremote.hosts.engines import surveyed
 from jlremote.hosts.links import connect, link_on, link_to
 from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jupyter.ports.endpoint import Endpoint
-from jlremote.jupyter.ports.locate import server_endpoint
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Server
+from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import paths, sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord

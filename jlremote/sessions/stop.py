@@ -7,15 +7,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError
-from jlremote.forwards import browser, forwards
+from jlremote.forwards import browser, local_ports
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
 from jlremote.hosts.requests import StopRequest
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.ports.locate import server_endpoint
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
+from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
@@ -158,7 +158,7 @@ def _looked(
     if server is not None and found.container is not None:
         to = server_endpoint(runtime, found.container, server)
         # One that was not forwarded is forwarded meanwhile: it may be in use.
-        forwards.put_back_later(host, record.name, None, context.progress, undo)
+        local_ports.put_back_later(host, record.name, None, context.progress, undo)
         reached = host.forward(record.name, ANY_PORT, to)
         api = JupyterApi(reached.local_port, reached.server, ANSWER_SECONDS)
     work = losses.work(ending, api)

@@ -24,14 +24,13 @@ from jlremote.images import file_scripts, image_commands, removal
 from jlremote.images.build_log import BuildLog
 from jlremote.images.transfers import Transfer
 from jlremote.jobs import engine_jobs
-from jlremote.jupyter import activity
+from jlremote.jupyter import activity, locate
 from jlremote.jupyter.discovery import read_probe
-from jlremote.jupyter.ports import locate
 from jlremote.kernels.remote_kernel import decoded
 from jlremote.link.client.link import Link
 from jlremote.link.wire.protocol import _message
-from jlremote.output import notebook, pieces
-from jlremote.output.pieces import Reader
+from jlremote.output import notebook_copy
+from jlremote.output.recorded_files import Reader
 from jlremote.output.runs import runs_of
 from jlremote.output.screen import shown
 from jlremote.output.view import ending, missing
@@ -157,7 +156,7 @@ def records_of(printed: str) -> object:
     told = [*reader.take(b"\x1e1 0\n"), *reader.take(printed.encode("utf-8", "replace"))]
     found = runs_of(each for each in told if each is not None)
     runs = list(found.all())
-    filled = notebook.filled(json.loads(json.dumps(NOTEBOOK)), runs)
+    filled = notebook_copy.filled(json.loads(json.dumps(NOTEBOOK)), runs)
     lost = [missing(each) for each in told if each is not None]
     return [ending(run) for run in runs], [run.to_json() for run in runs], lost, filled.content
 
@@ -187,8 +186,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
         MESSAGE,
     ),
     "definition": (apptainer.read_definition, json.loads(apptainer.written_definition(SPEC))),
-    "notebook": (lambda text: notebook.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
-    "names of notebooks": (pieces.names, {"notebook": "a"}),
+    "notebook": (lambda text: notebook_copy.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
     "a wait": (kept_jobs.waits, {"place": 1, "why": "x"}),
     "runtime file": (
         lambda text: read_probe(probed(server(text))),

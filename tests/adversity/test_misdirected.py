@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 from jlremote.forwards import loopback_page
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from jlremote.place.host.addresses import Target, own_address
 from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.adversity.sites import ASK, Site

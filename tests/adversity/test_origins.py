@@ -12,8 +12,7 @@ from playwright.sync_api import BrowserContext, Page
 
 from jlremote.forwards import local_ports
 from jlremote.forwards.address import Address, address_of, report
-from jlremote.jupyter.ports.endpoint import Endpoint
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import Endpoint, hostname
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.addresses import own_address

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from jlremote.cli.screen.program_output import CellOutput
-from jlremote.output.copy import Saved
-from jlremote.output.live import Line
-from jlremote.output.records import Record
+from jlremote.output.notebook_copy import Saved
+from jlremote.output.recorded_files import Record
 from jlremote.output.runs import runs_of
+from jlremote.output.view import Line
 from tests.cli.conftest import Jlr, Workflows
 from tests.cli.terminal import Terminal
 from tests.output.parts import code, end, record, stream
@@ -78,7 +78,7 @@ def test_a_pipe_gets_whole_lines_only(jlr: Jlr, workflows: Workflows) -> None:
 def test_a_copy_is_told_with_what_is_in_it(jlr: Jlr, workflows: Workflows, tmp_path: Path) -> None:
     copy = tmp_path / "copy.ipynb"
     workflows.will("output.reading.recorded", found(*RECORDS))
-    workflows.will("output.copy.save", Saved(copy, "work/a.ipynb", 2, 3, 1))
+    workflows.will("output.notebook_copy.save", Saved(copy, "work/a.ipynb", 2, 3, 1))
     outcome = jlr("output", "--save", str(copy))
     assert outcome.stdout == f"`{copy}` is `work/a.ipynb` with the outputs of 2 cells\n"
     assert "some output of 1 of them was not recorded" in outcome.stderr
@@ -114,7 +114,7 @@ def test_what_cannot_be_meant_is_refused_before_the_host_is_asked(
 
 WATCHED = """
 from jlremote.cli.screen.program_output import CellOutput
-from jlremote.output.live import Live
+from jlremote.output.view import Live
 from tests.output.parts import code, end, record, stream
 
 live, screen = Live(), CellOutput()

@@ -23,6 +23,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 
 NAMES = ("it's a name", 'with "quotes"', "é\n$(id)", "-n", "a*b")
 
@@ -132,46 +133,14 @@ def test_a_folder_goes_under_a_new_name_or_into_one_that_is_there(
     assert not (tmp_path / "other").exists()
 
 
-def test_patterns_files_and_folders_as_targets(
-    owner: Laptop, inside: Container, tmp_path: Path
-) -> None:
-    name = inside.name
-    inside.execute(
-        "sh", "-c", "mkdir -p /data/runs; cd /data/runs; touch a.csv b.csv .c.csv 'd[1].csv'"
-    )
-    copied = owner.jlr("cp", f"{name}:/data/runs/*.csv", str(tmp_path))
-    assert copied.status == 0, copied
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv", "d[1].csv"]
-    assert owner.jlr("cp", f"{name}:/data/runs/d[1].csv", str(tmp_path / "one")).status == 0
-    assert (tmp_path / "one").exists()
-    (tmp_path / "one").write_text("new", encoding="utf-8")
-    (tmp_path / "two").write_text("two", encoding="utf-8")
-    words = (str(tmp_path / "one"), str(tmp_path / "two"), f"{name}:/data")
-    assert owner.jlr("cp", *words).status == 0
-    assert inside.execute("cat", "/data/one", "/data/two") == "newtwo"
-    assert owner.jlr("cp", str(tmp_path / "one"), f"{name}:~/renamed").status == 0
-    assert inside.execute("cat", "/root/renamed") == "new"
-
-
-def test_a_file_keeps_its_time_and_gets_its_name_once_it_is_whole(
-    owner: Laptop, inside: Container, tmp_path: Path, account: Account
-) -> None:
-    source, back = tmp_path / "it's large", tmp_path / "back"
-    source.write_bytes(os.urandom(40_000_001))
-    source.chmod(0o640)
-    os.utime(source, (1e9, 1e9))
-    for there in (f"{inside.name}:/srv/it's $(id) there", "lab:it's $(id) there"):
-        assert owner.jlr("cp", "-p", str(source), there).status == 0
-        assert owner.jlr("cp", "-p", there, str(back)).status == 0
-        assert back.read_bytes() == source.read_bytes()
-        facts = back.stat()
-        assert (stat.S_IMODE(facts.st_mode), facts.st_mtime) == (0o640, 1e9)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "it's large"]
-    assert not list(account.home.glob(".jlr-*"))
-
-
-@pytest.mark.parametrize("end", ["loss", "disconnect", "ctrl-c"])
-@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize(
+    ("way", "end"),
+    [
+        *(("up", "loss"), ("down", "ctrl-c")),
+        *(LONG("up", "disconnect"), LONG("up", "ctrl-c")),
+        *(LONG("down", "loss"), LONG("down", "disconnect")),
+    ],
+)
 def test_a_file_that_was_interrupted_leaves_nothing(
     owner: Laptop, sshd: SSHServer, account: Account, tmp_path: Path, way: str, end: str
 ) -> None:
@@ -224,7 +193,7 @@ def test_a_shell_completes_paths_there_while_the_link_is_up(
     assert complete("/etc/host.c") == ["plain,/etc/host.conf"]
 
 
-@pytest.mark.parametrize("end", ["loss", "disconnect", "ctrl-c"])
+@pytest.mark.parametrize("end", [LONG("loss"), "disconnect", LONG("ctrl-c")])
 def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
     owner: Laptop, sshd: SSHServer, account: Account, tmp_path: Path, end: str
 ) -> None:

@@ -16,7 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.copies.names import RemotePath
+from jlremote.errors import JlrError
 from jlremote.remote import sending
+from tests.copies.parts import Answering, fetch
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.programs import Result
@@ -73,14 +76,26 @@ class Sandbox:
         return self.laptop.jlr("cp", *words, str(self.folder))
 
     def files(self) -> dict[str, str]:
-        return {
-            str(path.relative_to(self.folder)): path.read_text("utf-8")
-            for path in self.folder.rglob("*")
-            if path.is_file() and not path.is_symlink()
-        }
+        return files_below(self.folder)
 
 
 PRECIOUS = {".ssh/authorized_keys": "mine", ".bash_profile": "mine"}
+
+
+def make_precious(folder: Path) -> dict[str, str]:
+    """Make a home with things to lose; return all files beside it, too."""
+    for name, text in PRECIOUS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return files_below(folder.parent)
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text("utf-8")
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
 
 
 def install(container: Container, program: str, text: str) -> None:
@@ -93,9 +108,7 @@ def install(container: Container, program: str, text: str) -> None:
 def sandbox(owner: Laptop, inside: Container, tmp_path: Path) -> Iterator[Sandbox]:
     install(inside, "sh", SHELL)
     here = tmp_path / "here"
-    for name, text in PRECIOUS.items():
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        (here / name).write_text(text, encoding="utf-8")
+    make_precious(here)
     yield Sandbox(owner, inside, here)
     inside.execute("rm", "-f", "/usr/local/sbin/sh")
     assert not list(here.parent.rglob("*.part"))
@@ -172,20 +185,24 @@ NOT_ASKED = {
 
 
 @pytest.mark.parametrize("what", NOT_ASKED)
-def test_what_was_not_asked_for_is_refused(sandbox: Sandbox, what: str) -> None:
-    words, stream = NOT_ASKED[what]
-    sandbox.answer(stream)
-    done = sandbox.cp(*(word.replace("x:", f"{sandbox.container.name}:") for word in words))
-    assert done.status in (1, 2, 6), done
-    assert "unexpectedly" not in done.stderr, done
-    assert sandbox.files() == PRECIOUS
-    assert sorted(path.name for path in sandbox.folder.iterdir()) == [".bash_profile", ".ssh"]
+def test_what_was_not_asked_for_is_refused(tmp_path: Path, what: str) -> None:
+    *options, source = NOT_ASKED[what][0]
+    path = RemotePath("place", source.removeprefix("x:"))
+    before = make_precious(tmp_path / "here")
+    with pytest.raises(JlrError):
+        fetch(Answering(NOT_ASKED[what][1]), path, tmp_path / "here", recursive="-r" in options)
+    assert files_below(tmp_path) == before
 
 
 def test_a_file_gets_the_name_that_was_typed(sandbox: Sandbox) -> None:
+    source = f"{sandbox.container.name}:/root/notes.txt"
     sandbox.answer(b"f 0 0 /root/notes.txt\0\0" + ONE)
-    done = sandbox.cp(f"{sandbox.container.name}:/root/notes.txt")
+    done = sandbox.cp(source)
     assert done.status == 0, done
+    assert sandbox.files() == PRECIOUS | {"notes.txt": "evil"}
+    sandbox.answer(b"f 0 0 /evil/.bash_profile\0\0" + ONE)
+    refused = sandbox.cp(source)
+    assert (refused.status, "not believed" in refused.stderr) == (1, True), refused
     assert sandbox.files() == PRECIOUS | {"notes.txt": "evil"}
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import selectors
 import shutil
-import signal
 import socket
 import stat
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -20,13 +21,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jlremote.copies import tar_fetch, tar_send
-from jlremote.copies.copy import _shown
-from jlremote.copies.exchange import CopyStreams, Reached
+from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.names import RemotePath
-from jlremote.copies.report import CopyReport
-from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.hosts.attached_process import Screen
-from jlremote.hosts.context import Context
+from jlremote.errors import JlrError, LinkLost, NotFound, Usage
+from tests.copies.parts import Answering, fetch
 from tests.long import WANTED
 from tests.stories.parts import Notes
 
@@ -57,26 +55,21 @@ class LocalPlace:
         self.report = CopyReport(Notes())
         self.umask = 0o022
 
-    def run(self, argv: tuple[str, ...], streams: Screen) -> int:
-        files = cast("CopyStreams", streams)
-        stdin, (stdout, stderr) = (
-            files.stdin.fileno(),
-            (each.fileno() for each in files.written.values()),
-        )
+    @contextmanager
+    def process(self, argv: tuple[str, ...]) -> Iterator[LocalProcess]:
         environment = {"PATH": str(self.tools), "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
-        ended = subprocess.run(
-            argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.home, env=environment,
-            umask=self.umask, check=False,
-        )  # fmt: skip
-        if ended.returncode == -signal.SIGPIPE:
-            raise BrokenPipeError
-        return ended.returncode
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.home, env=environment,
+            umask=self.umask, bufsize=0,
+        ) as process:  # fmt: skip
+            yield LocalProcess(process)
 
     def send(
         self, *sources: Path, into: str, recursive: bool = True, preserve: bool = True
     ) -> None:
         tar_send.send(
-            self.report, cast("Reached", self), sources, RemotePath("place", into),
+            self.report, cast("CopyPlace", self), sources, RemotePath("place", into),
             recursive=recursive, preserve=preserve,
         )  # fmt: skip
 
@@ -84,9 +77,48 @@ class LocalPlace:
         self, *sources: str, into: Path, recursive: bool = True, preserve: bool = True
     ) -> None:
         tar_fetch.fetch(
-            self.report, cast("Reached", self), [RemotePath("place", one) for one in sources], into,
-            recursive=recursive, preserve=preserve,
+            self.report, cast("CopyPlace", self), [RemotePath("place", one) for one in sources],
+            into, recursive=recursive, preserve=preserve,
         )  # fmt: skip
+
+
+class LocalProcess:
+    """A process of this machine, as `RemoteProcess` has one of the host."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.status: int | None = None
+        self._process = process
+        self._hung_up = False
+
+    def give(self, data: bytes) -> bool:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            if not data:
+                self._process.stdin.close()
+            while data:
+                data = data[self._process.stdin.write(data) :]
+            return True
+        return False
+
+    send = give
+
+    def hang_up(self) -> None:
+        self._hung_up = True
+        self.give(b"")
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        outputs = selectors.DefaultSelector()
+        outputs.register(self._process.stdout, selectors.EVENT_READ, "stdout")  # type: ignore[arg-type]
+        outputs.register(self._process.stderr, selectors.EVENT_READ, "stderr")  # type: ignore[arg-type]
+        while outputs.get_map():
+            for key, _ in outputs.select():
+                if data := os.read(key.fd, 1 << 20):
+                    yield key.data, data
+                else:
+                    outputs.unregister(key.fileobj)
+        self.status = self._process.wait()
+        if self._hung_up:
+            raise LinkLost("it was ended")
 
 
 @pytest.fixture(params=["gnu", "busybox", "bsdtar", "python"])
@@ -274,9 +306,9 @@ def test_a_shell_that_ran_nothing_has_copied_nothing(
 ) -> None:
     """Startup files may end in `exit 0`, or in `exec cat`."""
     place = LocalPlace(tmp_path, Path("/usr/bin"))
-    run = place.run
-    monkeypatch.setattr(place, "run", lambda _, streams: run((program,), streams))
-    with pytest.raises(EOFError, match=r"its command ended|did not say that the copy has arrived"):
+    process = place.process
+    monkeypatch.setattr(place, "process", lambda _: process((program,)))
+    with pytest.raises(EOFError, match="did not say that the copy has arrived"):
         place.send(tree, into="there")
     with pytest.raises(EOFError, match="no list of files"):
         place.fetch("there", into=tmp_path)
@@ -295,17 +327,6 @@ def test_without_tar_and_python_it_is_said(tmp_path: Path) -> None:
         place.send(tmp_path / "tools", into="new")
     assert [path.name for path in place.home.iterdir()] == ["file"]
     assert not (tmp_path / "file").exists()
-
-
-class Answering:
-    """A place that answers with these bytes, whatever it is asked."""
-
-    def __init__(self, stream: bytes) -> None:
-        self.stream = stream
-
-    def run(self, argv: tuple[str, ...], streams: Screen) -> int:
-        streams.show("stdout", self.stream)
-        return 0
 
 
 def _tarred(*members: tuple[str, bytes, str, dict[str, str]]) -> bytes:
@@ -371,13 +392,8 @@ def _check_safe(stream: bytes) -> bool:
         into = Path(folder) / "into"
         into.mkdir()
         failed = False
-        notes = Notes()
         try:
-            with _shown(cast("Context", SimpleNamespace(progress=notes))):
-                tar_fetch.fetch(
-                    CopyReport(notes), cast("Reached", Answering(stream)),
-                    [RemotePath("place", "runs")], into, recursive=True, preserve=True,
-                )  # fmt: skip
+            fetch(Answering(stream), RemotePath("place", "runs"), into)
         except JlrError:
             failed = True
         assert [path.name for path in Path(folder).iterdir()] == ["into"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from jlremote.demo.account import Account, DemoKeys, write_configuration
-from jlremote.demo.server import running_server
+from jlremote.demo.command_session import Account
+from jlremote.demo.loopback_host import DemoKeys, running_server, write_configuration
 
 EVERY_INTERFACE = "0.0.0.0"
 """Reaches this machine, and is no loopback address: it stands for a container's."""

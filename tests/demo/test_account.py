@@ -9,8 +9,9 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from jlremote.demo import account
-from jlremote.demo.account import DemoKeys, current_account, write_configuration
+from jlremote.demo import command_session
+from jlremote.demo.command_session import current_account
+from jlremote.demo.loopback_host import DemoKeys, write_configuration
 
 
 def test_the_account_is_the_current_user_with_the_demos_folder(
@@ -36,15 +37,7 @@ def test_an_account_without_a_usable_shell_gets_sh(
     shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pwd, "getpwuid", lambda _: entry(shell))
-    assert account._user_and_shell() == ("ada", "/bin/sh")
-
-
-def test_a_user_without_an_entry_has_a_number_for_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(_: int) -> pwd.struct_passwd:
-        raise KeyError
-
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-    assert account._user_and_shell() == (f"user{os.getuid()}", "/bin/sh")
+    assert command_session._user_and_shell() == ("ada", "/bin/sh")
 
 
 def test_the_configuration_names_one_key_and_one_host(tmp_path: Path) -> None:
@@ -58,7 +51,3 @@ def test_the_configuration_names_one_key_and_one_host(tmp_path: Path) -> None:
     assert known == b"[127.0.0.1]:2222 " + keys.host.export_public_key()
     private = asyncssh.read_private_key(tmp_path / "id")
     assert private.convert_to_public() == keys.user.convert_to_public()
-
-
-def test_each_demo_has_keys_of_its_own() -> None:
-    assert DemoKeys().user.convert_to_public() != DemoKeys().user.convert_to_public()

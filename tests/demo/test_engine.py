@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.demo import engine
-from jlremote.demo.engine import best
+from jlremote.demo import local_engine
+from jlremote.demo.local_engine import best
 from jlremote.errors import JlrError, NotFound
 
 
@@ -43,7 +43,7 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 
 def test_an_image_with_jupyterlab_is_found_without_a_pull(docker: Callable[[str], None]) -> None:
     docker('[ "$1" = images ] || exit 9; echo debian:12; echo quay.io/jupyter/base-notebook:x')
-    assert engine.jupyter_image() == "quay.io/jupyter/base-notebook:x"
+    assert local_engine.jupyter_image() == "quay.io/jupyter/base-notebook:x"
 
 
 def test_without_such_an_image_the_command_to_pull_one_is_named(
@@ -51,14 +51,14 @@ def test_without_such_an_image_the_command_to_pull_one_is_named(
 ) -> None:
     docker("echo debian:12")
     with pytest.raises(NotFound, match="`jupyter` in its name") as error:
-        engine.jupyter_image()
+        local_engine.jupyter_image()
     assert "docker pull quay.io/jupyter" in (error.value.hint or "")
 
 
 def test_an_engine_that_refuses_is_quoted(docker: Callable[[str], None]) -> None:
     docker("echo first >&2; printf 'permission \\033[1mdenied\\n' >&2; exit 1")
     with pytest.raises(JlrError, match="`docker` refuses: permission") as error:
-        engine.jupyter_image()
+        local_engine.jupyter_image()
     assert "\x1b" not in error.value.message
 
 
@@ -67,27 +67,27 @@ def test_an_engine_that_is_missing_is_said_to_be(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JlrError, match="`docker` is not installed"):
-        engine.check_here()
-    assert engine.addresses() == frozenset()
+        local_engine.check_here()
+    assert local_engine.addresses() == frozenset()
 
 
 def test_an_engine_that_hangs_is_not_waited_for(
     docker: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(local_engine, "ANSWER_SECONDS", 0.05)
     docker("exec sleep 5")
     with pytest.raises(JlrError, match="`docker` did not answer within"):
-        engine.jupyter_image()
+        local_engine.jupyter_image()
 
 
 def test_the_addresses_of_all_running_containers_are_known(docker: Callable[[str], None]) -> None:
     docker("case $1 in ps) echo a; echo b;; container) echo 172.17.0.2; echo; echo 10.1.0.9;; esac")
-    assert engine.addresses() == {"172.17.0.2", "10.1.0.9"}
+    assert local_engine.addresses() == {"172.17.0.2", "10.1.0.9"}
 
 
 def test_an_engine_of_another_machine_is_refused(docker: Callable[[str], None]) -> None:
     docker("echo unix:///var/run/docker.sock")
-    engine.check_here()
+    local_engine.check_here()
     docker("echo ssh://far")
     with pytest.raises(JlrError, match="is on another machine"):
-        engine.check_here()
+        local_engine.check_here()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import threading
@@ -16,9 +15,8 @@ import paramiko
 import psutil
 import pytest
 
-from jlremote.demo import engine
-from jlremote.demo.account import DemoKeys, write_configuration
-from jlremote.demo.server import running_server
+from jlremote.demo import local_engine
+from jlremote.demo.loopback_host import DemoKeys, running_server, write_configuration
 from tests.demo.conftest import EVERY_INTERFACE, Host, login
 from tests.lab.programs import wait_until
 
@@ -100,23 +98,6 @@ def test_all_output_arrives_though_the_command_has_ended_long_before_it_is_read(
     assert ended(big) == 0
 
 
-def test_a_command_ends_while_its_stdin_is_still_open(client: paramiko.Transport) -> None:
-    assert ended(session(client, "exit 3")) == 3
-
-
-def test_a_command_may_go_on_after_its_stdin_has_ended(client: paramiko.Transport) -> None:
-    late = session(client, "cat; echo done")
-    late.sendall(b"first\n")
-    late.shutdown_write()
-    assert output(late) == b"first\ndone\n"
-
-
-@needs_openssh  # paramiko does not tell signals
-def test_a_death_by_signal_is_reported_as_one(host: Host) -> None:
-    died = ssh(host, "-v", "demo", "kill -KILL $$")
-    assert (died.returncode, b"exit-signal" in died.stderr) == (255, True)
-
-
 def test_a_background_process_neither_delays_the_end_nor_is_killed(
     client: paramiko.Transport, tmp_path: Path
 ) -> None:
@@ -125,17 +106,6 @@ def test_a_background_process_neither_delays_the_end_nor_is_killed(
     left = psutil.Process(int((tmp_path / "pid").read_text()))
     assert left.is_running()
     left.kill()
-
-
-def test_many_sessions_run_at_once_on_one_connection(client: paramiko.Transport) -> None:
-    sessions = [session(client, "read line; echo $line") for _ in range(12)]
-    for number, one in enumerate(sessions):
-        one.sendall(f"{number}\n".encode())
-    assert [output(one) for one in sessions] == [f"{n}\n".encode() for n in range(12)]
-
-
-def test_a_keepalive_is_answered(client: paramiko.Transport) -> None:
-    assert client.global_request("keepalive@openssh.com", wait=True) is not None
 
 
 @pytest.mark.parametrize("stubborn", ["", "trap '' HUP TERM;"])
@@ -194,27 +164,10 @@ def test_a_shell_in_a_terminal_knows_its_size_and_ends_with_ctrl_d(
     assert ended(shell) == 4
 
 
-def test_a_hang_up_ends_what_runs_in_a_terminal(client: paramiko.Transport, tmp_path: Path) -> None:
-    shell = session(client)
-    shell.get_pty()
-    shell.exec_command(f"echo $$ >{tmp_path}/pid; echo up; exec sleep 300")
-    assert shell.recv(10) == b"up\r\n"
-    program = psutil.Process(int((tmp_path / "pid").read_text()))
-    shell.close()
-    wait_until(lambda: not alive(program), "the end of the program")
-
-
 def test_another_key_is_refused(host: Host) -> None:
     transport = host.transport()
     with pytest.raises(paramiko.AuthenticationException):
         transport.auth_publickey(host.user, paramiko.RSAKey.generate(2048))
-    transport.close()
-
-
-def test_another_user_is_refused(host: Host) -> None:
-    transport = host.transport()
-    with pytest.raises(paramiko.AuthenticationException):
-        transport.auth_publickey("root2", host.key)
     transport.close()
 
 
@@ -236,13 +189,6 @@ def test_a_forward_to_the_loopback_keeps_half_closed_connections(
         assert output(channel) == b"HALF CLOSED" * 10_000
 
 
-def test_a_forward_to_a_port_without_a_listener_fails(client: paramiko.Transport) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with pytest.raises(paramiko.ChannelException):
-        client.open_channel("direct-tcpip", ("127.0.0.1", port), ("127.0.0.1", 1))
-
-
 @pytest.mark.parametrize("address", [EVERY_INTERFACE, "192.0.2.1", "example.com", "::"])
 def test_a_forward_to_elsewhere_is_refused(client: paramiko.Transport, address: str) -> None:
     with pytest.raises(paramiko.ChannelException) as refusal:
@@ -258,7 +204,7 @@ def test_a_forward_from_the_far_side_is_refused(client: paramiko.Transport) -> N
 def test_a_forward_to_a_container_is_allowed(
     client: paramiko.Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "addresses", lambda: {EVERY_INTERFACE})
+    monkeypatch.setattr(local_engine, "addresses", lambda: {EVERY_INTERFACE})
     with echo_to_the_end() as echo:
         channel = client.open_channel("direct-tcpip", (EVERY_INTERFACE, echo), ("127.0.0.1", 1))
         channel.sendall(b"inside")
@@ -288,20 +234,6 @@ def test_openssh_logs_in_with_the_written_configuration(host: Host) -> None:
 
 
 @needs_openssh
-def test_openssh_forwards_through_it(host: Host) -> None:
-    with echo_to_the_end() as port:
-        done = ssh(host, "-W", f"127.0.0.1:{port}", "demo", stdin=b"through")
-    assert done.stdout == b"THROUGH", done.stderr
-
-
-@needs_openssh
-def test_openssh_is_refused_a_forward_to_elsewhere(host: Host) -> None:
-    done = ssh(host, "-W", "192.0.2.1:80", "demo")
-    assert done.returncode == 255
-    assert b"administratively prohibited" in done.stderr
-
-
-@needs_openssh
 def test_openssh_refuses_a_server_with_another_host_key(host: Host, tmp_path: Path) -> None:
     other = DemoKeys().host.export_public_key()
     (host.config.parent / "known_hosts").write_bytes(f"[127.0.0.1]:{host.port} ".encode() + other)
@@ -312,22 +244,3 @@ def test_openssh_refuses_a_server_with_another_host_key(host: Host, tmp_path: Pa
 def test_the_configuration_is_readable_by_its_owner_alone(host: Host) -> None:
     modes = {path.name: path.stat().st_mode & 0o777 for path in host.config.parent.iterdir()}
     assert modes == {"id": 0o600, "known_hosts": 0o600, "ssh_config": 0o600}
-
-
-def test_a_shell_that_does_not_exist_is_an_exit_status(tmp_path: Path) -> None:
-    keys = DemoKeys()
-    there = login(tmp_path / "gone")
-    with running_server(keys, there) as port:
-        write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
-        host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
-        client = host.transport()
-        client.auth_publickey(host.user, host.key)
-        assert ended(session(client, "true")) == 127
-        client.close()
-
-
-def test_no_signal_is_ignored_by_what_it_runs(client: paramiko.Transport) -> None:
-    text = output(session(client, "grep SigIgn /proc/self/status")).split()[1]
-    ignored = int(text, 16)
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP):
-        assert not ignored & 1 << (number - 1), number

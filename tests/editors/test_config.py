@@ -11,12 +11,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from jlremote.editors import ssh_config
-from jlremote.editors.host_names import name_of, selector_of
-from jlremote.errors import JlrError, NeedsAuthentication, NotFound
+from jlremote.editors.proxy import name_of, selector_of
+from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.laptop.known_names import host_names
 from jlremote.laptop.sessions import SessionRecord, delete, save
 from jlremote.questions import NeverAsks, Question
 from tests.editors.conftest import Clients
+from tests.long import LONG
 
 THEIRS = b"# mine\r\nHost *\n\tUser me\nHost x\n  Port 7\n\n# no line feed at the end"
 
@@ -66,16 +67,6 @@ def test_one_line_comes_and_goes_and_the_rest_stays_byte_for_byte(home: Path) ->
     assert ssh_config.remove(again, shown.append).line == ""
 
 
-def test_an_older_line_is_replaced(home: Path) -> None:
-    ssh_config.install(Says("yes"), lambda _: None)
-    file = home / ".ssh" / "config"
-    line = file.read_bytes()
-    file.write_bytes(line.strip() + b"  # added by `jlr ssh-config --install`; `x`\n" + THEIRS)
-    assert ssh_config.is_installed()
-    assert ssh_config.install(Says("yes"), lambda _: None).done
-    assert file.read_bytes() == line + THEIRS
-
-
 def test_a_line_for_each_known_session_comes_and_goes_with_it(home: Path) -> None:
     """Shells complete the names of such lines, and editors list them."""
     first = SessionRecord("lab", "cont1", "docker", 8888)
@@ -94,14 +85,6 @@ def test_a_line_for_each_known_session_comes_and_goes_with_it(home: Path) -> Non
     ssh_config.remove(Says("yes"), lambda _: None)
     delete(second)
     assert not file.exists()
-
-
-def test_plain_blocks_are_of_the_sessions_that_are_known(home: Path) -> None:
-    with pytest.raises(NotFound, match="no session is known"):
-        ssh_config.plain_blocks()
-    save(SessionRecord("me@dgx", "cont1", "docker", 8888))
-    hosts = [line for line in ssh_config.plain_blocks().splitlines() if line.startswith("Host ")]
-    assert hosts == ["Host cont1.jlr", "Host dgx.jlr"]
 
 
 def test_an_old_ssh_gets_no_option_that_it_refuses(
@@ -259,7 +242,7 @@ def hostile(clients: Clients) -> Iterator[Callable[[str], None]]:
     clients.inside.execute("ln", "-sf", "dash", "/bin/sh")
 
 
-@pytest.mark.parametrize("editor", ["vscode", "zed", "pycharm"])
+@pytest.mark.parametrize("editor", ["vscode", LONG("zed"), LONG("pycharm")])
 def test_a_containers_folder_is_neither_an_option_nor_a_host(
     clients: Clients, hostile: Callable[[str], None], editor: str, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.editors.conftest import SECONDS, Clients
+from tests.long import LONG
 
 # Collects the arguments of all processes until its stdin ends.
 _WATCHER = """\
@@ -46,7 +47,7 @@ def arguments_seen() -> Iterator[list[bytes]]:
             seen.append(watcher.communicate(timeout=SECONDS)[0])
 
 
-@pytest.mark.parametrize("place", ["session", "host"])
+@pytest.mark.parametrize("place", ["session", LONG("host")])
 def test_no_variable_of_a_client_is_among_the_arguments_on_the_host(
     either: Clients, place: str
 ) -> None:
@@ -66,7 +67,7 @@ def test_no_variable_of_a_client_is_among_the_arguments_on_the_host(
     assert value.encode() not in seen[0]
 
 
-@pytest.mark.parametrize("place", ["session", "host"])
+@pytest.mark.parametrize("place", ["session", LONG("host")])
 def test_neither_is_one_of_a_client_with_a_terminal(clients: Clients, place: str) -> None:
     name = {"session": clients.name, "host": "lab.jlr"}[place]
     value, word = secrets.token_hex(8), secrets.token_hex(8)

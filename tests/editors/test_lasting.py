@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jlremote.ssh.channels.channel_registry import KEPT
 from tests.editors.conftest import SECONDS, Clients, end
 from tests.lab.programs import wait_until
@@ -31,6 +33,7 @@ def test_a_broken_connection_ends_commands_and_not_the_client(
         end(master)
 
 
+@pytest.mark.long
 def test_a_spent_budget_is_told(clients: Clients) -> None:
     lasting = [clients.popen(clients.name, "echo begun; sleep 622") for _ in range(KEPT)]
     try:

@@ -168,15 +168,6 @@ def test_what_the_users_own_configuration_asks_for_is_seen(home: Path) -> None:
         assert connection_sharing.is_wanted(NAME, str(file)) is wanted, line
 
 
-def test_a_folder_that_ssh_could_not_read_is_not_named(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert connection_sharing.files() is not None
-    for name in ("it's", 'a "b"'):
-        monkeypatch.setenv("XDG_DATA_HOME", str(home / name))
-        assert connection_sharing.files() is None
-
-
 def test_a_session_of_that_name_that_comes_or_goes_removes_the_socket(
     home: Path, counter: Counter
 ) -> None:
@@ -203,13 +194,6 @@ def test_a_client_that_is_killed_ends_its_command_without_a_word(clients: Client
     told, _ = one.communicate(timeout=SECONDS)
     assert (one.returncode, told) == (255, b"")
     wait_until(lambda: not running(clients.inside, "sleep 641"), "its end there", SECONDS)
-
-
-def test_an_unknown_subsystem_is_refused_as_without_sharing(clients: Clients) -> None:
-    assert clients.ssh(clients.name, "true").returncode == 0
-    failed = clients.ssh("-s", clients.name, "netconf")
-    assert failed.returncode == 255
-    assert b"subsystem request failed" in failed.stderr, failed
 
 
 def test_what_does_not_speak_the_protocol_is_sent_away(clients: Clients) -> None:

@@ -52,11 +52,6 @@ def test_bytes_quotes_and_exit_codes_arrive_as_they_are(either: Clients) -> None
     assert allowed.stdout == b"de_DE version=2 []\n"
 
 
-def test_the_fastest_cipher_is_taken(clients: Clients) -> None:
-    told = clients.ssh("-v", clients.name, "true")
-    assert b"cipher: aes128-gcm@openssh.com" in told.stderr
-
-
 def test_twenty_clients_at_once_wait_their_turn(clients: Clients) -> None:
     with ThreadPoolExecutor(20) as pool:
         asked = [f"sleep 0.2; echo {number}" for number in range(20)]

@@ -6,10 +6,7 @@ import hashlib
 import os
 import subprocess
 
-import pytest
-
 from tests.editors.conftest import SECONDS, Clients
-from tests.lab.laptop import PROGRAMS
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.shell.parts import running
@@ -24,17 +21,9 @@ sys.exit(9)
 """
 
 
-def given(clients: Clients, way: str) -> tuple[str, ...]:
-    """Return the command line that runs a program which is given on the command line."""
-    if way == "ssh":
-        return ("ssh", "-F", str(clients.config), clients.name, f"exec python3 -c '{LOOK}'")
-    return (str(PROGRAMS / "jlr"), "shell", clients.inside.name, "--", "python3", "-c", LOOK)
-
-
-@pytest.mark.parametrize("way", ["ssh", "jlr shell"])
-def test_many_bytes_go_both_ways(either: Clients, way: str) -> None:
+def test_many_bytes_go_both_ways(either: Clients) -> None:
     data = os.urandom(30_000_001)
-    done = either.run(*given(either, way), given=data)
+    done = either.ssh(either.name, f"exec python3 -c '{LOOK}'", given=data)
     assert done.stderr.decode() == hashlib.sha256(data).hexdigest()
     assert (done.returncode, done.stdout == data) == (9, True)
 

@@ -91,15 +91,3 @@ def test_its_page_edits_and_runs_in_the_container(
             page.screenshot(path=PICTURE)
     finally:
         end(tunnel)
-
-
-def test_the_same_page_is_reached_by_jlr_forward(
-    clients: Clients, server: subprocess.Popen[bytes], chromium: BrowserContext
-) -> None:
-    started = clients.laptop.jlr("start", "lab", clients.inside.name, "--no-browser")
-    assert started.status == 0, started
-    shown = clients.laptop.jlr("forward", clients.inside.name, str(PORT))
-    assert shown.status == 0, shown
-    page = chromium.new_page()
-    page.goto(f"{shown.stdout.strip()}?folder={FOLDER}")
-    expect(page.get_by_role("treeitem", name="train.py")).to_be_visible(timeout=120_000)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.engines.conftest import IMAGE, SIF, EnginesHost
+from tests.engines.conftest import IMAGE, SIF, EnginesHost, podman_of
 from tests.engines.parts import FLAGS
 from tests.jobs.parts import Leavers
 from tests.lab.laptop import Laptop
@@ -113,6 +115,23 @@ def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) ->
         terminal.expect(pexpect.EOF)
         terminal.wait()
     assert terminal.exitstatus == 7
+
+
+@pytest.mark.long
+def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
+    engines_laptop: Laptop, engines_host: EnginesHost, job: str, tmp_path: Path
+) -> None:
+    shutil.copy("/sbin/ldconfig", tmp_path / "program")
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY program /\n")
+    image, podman = f"lab/{job}:1", FLAGS["podman"]
+    built = engines_laptop.jlr("build", "lab", str(tmp_path), "-t", image, *podman, timeout=120)
+    assert built.status == 0, built
+    asked = ("--name", job, "--image", image, "--user", "1234", *podman)
+    done = engines_laptop.jlr("run", "lab", *asked, "--", "/program", "--version", timeout=120)
+    assert done.status == 0, done
+    assert done.stdout.startswith("ldconfig ")
+    assert f"`{image}` has no `sh`" in done.stderr
+    podman_of("podman", engines_host.account).attempt("rmi", "--force", image)
 
 
 def test_without_an_engine_it_is_said_that_there_is_none(

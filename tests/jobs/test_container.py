@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -92,6 +95,35 @@ def test_processes_share_memory_in_a_container_of_the_profile_nvidia(
     name = containers.name()
     done = owner.jlr("run", "lab", *where, "--name", name, "--", "python3", "-c", SHARES)
     assert (done.status, done.stdout) == (0, "0 b'xxx'\n"), done
+
+
+@pytest.fixture
+def shellless(engine: Engine, tmp_path: Path) -> Iterator[str]:
+    """An image with one program, which needs nothing else."""
+    image = f"lab/shellless-{secrets.token_hex(4)}"
+    shutil.copy("/sbin/ldconfig", tmp_path / "program")
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY program /\n")
+    engine.docker("build", "--quiet", "-t", image, str(tmp_path))
+    yield image
+    engine.docker("rmi", "--force", image)
+
+
+@pytest.mark.parametrize("kept", [(), LONG(("--rm",))])
+def test_an_image_without_a_shell_runs_its_program_as_the_user(
+    owner: Laptop, containers: ContainerFactory, shellless: str, kept: tuple[str, ...]
+) -> None:
+    name = containers.name()
+    where = ("--image", shellless, "--user", "1234", "--name", name, *kept)
+    done = owner.jlr("run", "lab", *where, "--", "/program", "--version")
+    assert done.status == 0, done
+    assert done.stdout.startswith("ldconfig ")
+    told = f"`{name}` may have no writable HOME: `{shellless}` has no `sh`"
+    assert told in done.stderr
+    packages = owner.jlr("run", "lab", *where[:4], "--install", "tiny", "--", "/program")
+    assert "has no `sh`, and `--install` needs one" in packages.stderr, packages
+    if not kept:
+        user = containers.engine.docker("inspect", "--format", "{{.Config.User}}", name)
+        assert user == "1234"
 
 
 @pytest.mark.parametrize("user", [LONG("root"), "12345"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,15 +85,6 @@ def test_a_path_that_takes_no_socket_leaves_a_port(
     for runtime in (long, short / "missing"):
         made = listening(runtime, Server, monkeypatch)
         assert (made.sock, made.port) == ("", HOST_PORT)
-
-
-def test_a_server_beside_another_does_not_take_its_socket(
-    short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.socket(socket.AF_UNIX) as first:
-        first.bind(f"{short}/sock")
-        assert listening(short, Server, monkeypatch).port == HOST_PORT
-        assert (short / "sock").exists()
 
 
 def test_a_server_has_a_name_a_path_and_a_token_of_its_own() -> None:

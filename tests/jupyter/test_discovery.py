@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jlremote.jupyter.discovery import read_probe
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from tests.jupyter.parts import DIRECTORY, FACTS, listening, probed, server
 
 
@@ -55,12 +55,6 @@ def test_the_server_that_jlr_launched_comes_first() -> None:
 def test_a_server_on_loopback_is_known_as_such(table: str, loopback_only: bool, near: str) -> None:
     [found] = read_probe(probed(server(), table=table)).servers
     assert (found.loopback_only, found.loopback) == (loopback_only, near)
-
-
-def test_a_server_on_a_unix_socket_is_reported_apart() -> None:
-    of_a_socket = server(FACTS | {"port": 0, "sock": "/tmp/\x1b[2Jone.sock"})
-    findings = read_probe(probed(of_a_socket, server("{"), server("[]"), server('{"sock": 1}')))
-    assert findings.servers == ()
 
 
 OWN_SOCKET = f"{DIRECTORY}/runtime/sock-l1"

@@ -16,9 +16,9 @@ import pytest
 from websocket import WebSocketConnectionClosedException
 
 from jlremote.errors import JlrError
-from jlremote.jupyter import kernel
+from jlremote.jupyter import kernel_socket
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelLine, KernelSocket, NoWebSocket, kernel_line
+from jlremote.jupyter.kernel_socket import KernelSocket, NoWebSocket, open_socket
 from tests.link.fakes import new_server
 
 
@@ -29,7 +29,7 @@ class FakeSocket:
         self.messages = list(messages)
         self.sent: list[dict[str, Any]] = []
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, kind: int) -> None:
         self.sent.append(json.loads(text))
 
     def settimeout(self, seconds: float) -> None:
@@ -49,12 +49,13 @@ def message(kind: str, **content: Any) -> dict[str, Any]:
 RESULT = message("execute_result", data={"text/plain": "42"})
 OTHER = RESULT | {"parent_header": {"msg_id": "another"}}
 BUSY = message("status", execution_state="busy")
+NO_ANSWER = "the kernel did not answer `x`"
 IDLE = message("status", execution_state="idle")
 
 
 def test_the_result_of_the_request_is_returned() -> None:
     fake = FakeSocket(BUSY, OTHER, RESULT)
-    assert KernelLine(fake).result("6 * 7") == "42"
+    assert KernelSocket(fake).result("6 * 7") == "42"
     [request] = fake.sent
     assert request["content"]["code"] == "6 * 7"
     assert (request["channel"], request["header"]["msg_type"]) == ("shell", "execute_request")
@@ -65,19 +66,19 @@ def test_the_result_of_the_request_is_returned() -> None:
     [
         ((BUSY, IDLE), "the kernel gave no result"),
         ((message("error", ename="NameError", evalue="x"),), "the kernel failed: NameError: x"),
-        ((BUSY,), "the kernel did not answer `x`: closed"),
-        (({"msg_type": "status"},), "the kernel did not answer `x`: 'content'"),
+        ((BUSY,), f"{NO_ANSWER}: the kernel's WebSocket is lost: closed"),
+        (({"msg_type": "status"},), f"{NO_ANSWER}: 'content'"),
     ],
 )
 def test_a_missing_result_is_explained(messages: tuple[dict[str, Any], ...], reason: str) -> None:
     with pytest.raises(JlrError) as caught:
-        KernelLine(FakeSocket(*messages)).result("x")
+        KernelSocket(FakeSocket(*messages)).result("x")
     assert caught.value.message == reason
 
 
 def test_a_kernel_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(JlrError, match="did not answer `x` within 0 s"):
-        KernelLine(FakeSocket(BUSY)).result("x", timeout=0)
+        KernelSocket(FakeSocket(BUSY)).result("x", timeout=0)
 
 
 def test_a_server_does_not_lead_the_token_to_another_address() -> None:
@@ -99,8 +100,8 @@ def test_a_server_does_not_lead_the_token_to_another_address() -> None:
 
         answering = threading.Thread(target=answers)
         answering.start()
-        with pytest.raises(NoWebSocket), kernel_line(api, "42"):
-            pass
+        with pytest.raises(NoWebSocket):
+            open_socket(api, "42")
         answering.join()
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
@@ -108,11 +109,8 @@ def test_a_server_does_not_lead_the_token_to_another_address() -> None:
 
 def test_a_refused_connection_is_one_clear_error() -> None:
     api = JupyterApi(9, new_server(), timeout=1)  # nothing listens on the discard port
-    with (
-        pytest.raises(NoWebSocket, match="no WebSocket through") as caught,
-        kernel_line(api, "42"),
-    ):
-        pass
+    with pytest.raises(NoWebSocket, match="no WebSocket through") as caught:
+        open_socket(api, "42")
     assert caught.value.hint == "`jlr logs` may say why"
 
 
@@ -144,9 +142,9 @@ def endless_messages() -> Iterator[int]:
 
 
 def test_a_message_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(kernel_socket, "MOST_BYTES", 1 << 20)
     with endless_messages() as port:
-        line = KernelSocket(JupyterApi(port, new_server()), "k", "s", 0)
+        line = open_socket(JupyterApi(port, new_server()), "k")
         with pytest.raises(NoWebSocket, match="a message of over 1 MiB"):
             line.receive()
         line.close()

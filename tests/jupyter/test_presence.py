@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from jlremote.jupyter import scripts
 from jlremote.jupyter.launch import Launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
-from jlremote.place.host.contract import USER_LABEL, Completed
-from jlremote.place.runtimes.container_list import ContainerProcess, ListedContainer, read
+from jlremote.place.host.contract import USER_LABEL
+from jlremote.place.runtimes.container_list import ContainerProcess, ListedContainer
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.runtime import SESSION_LABEL, Container, Volume
@@ -44,21 +43,6 @@ def glimpse(
 )
 def test_a_jupyter_server_is_told_from_a_program_that_names_it(command: str, runs: bool) -> None:
     assert runs_jupyter(glimpse("sleep infinity", command)) is runs
-
-
-def test_a_container_that_has_gone_meanwhile_is_left_out() -> None:
-    inspected = {
-        "Id": "f00",
-        "Name": "/cont1",
-        "State": {"Running": True, "Status": "running"},
-        "Config": {"Image": "torch"},
-        "HostConfig": {},
-        "NetworkSettings": {},
-    }
-    table = "USER  PID  COMMAND\nada  7  python3 -m jupyterlab --no-browser\n"
-    output = f"{json.dumps([inspected])}\n\036beef\037\036f00\037{table}\036"
-    [found] = read(DOCKER, Completed(0, output, ""))
-    assert (found.container.name, owner(found), runs_jupyter(found)) == ("cont1", "ada", True)
 
 
 def test_a_session_is_a_container_that_jlr_made_or_launched_jupyter_in() -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import psutil
 import pytest
 from playwright.sync_api import BrowserContext, expect
 from websocket import (
@@ -28,8 +27,8 @@ from websocket import (
 
 from jlremote.errors import NotFound
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelSocket
-from jlremote.kernels.local_ports import Message
+from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.kernels.kernel_ports import Message
 from jlremote.kernels.remote_kernel import RemoteKernel
 from tests.jupyter.local_server import LocalServer, local_server
 from tests.jupyter.parts import AGES
@@ -302,29 +301,3 @@ def test_cuts_at_random_moments_cost_jupyterlabs_page_no_line_and_show_none_twic
         assert len(seen) > cuts
     finally:
         line.close()
-
-
-@pytest.mark.long
-def test_a_browser_that_is_stopped_for_25_s_keeps_its_connection(
-    server: LocalServer, file_chromium: BrowserContext, tmp_path: Path
-) -> None:
-    page, stop, opened = file_chromium.new_page(), tmp_path / "stop", list[str]()
-    page.on("websocket", lambda made: opened.append(made.url))
-    open_notebook(page, server.url)
-    run_cell(page, UNTIL.format(stop=str(stop)).replace("0.002", "0.02"))
-    wait_until(lambda: "line 9" in outputs(page), "the first lines", timeout=30)
-    before = [url for url in opened if "/channels" in url]
-    children = psutil.Process().children(recursive=True)
-    browser = [process for process in children if process.name().startswith("chrom")]
-    assert browser
-    for process in browser:
-        process.suspend()
-    time.sleep(25)
-    for process in browser:
-        process.resume()
-    stop.touch()
-    prompt = page.locator(".jp-Notebook .jp-InputPrompt").first
-    expect(prompt).to_have_text("[1]:", timeout=SECONDS)
-    seen = [int(found) for found in re.findall(r"line (\d+)", outputs(page))]
-    assert seen == list(range(len(seen)))
-    assert [url for url in opened if "/channels" in url] == before

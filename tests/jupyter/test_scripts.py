@@ -107,22 +107,6 @@ def test_a_server_on_the_sessions_socket_is_found_and_awaited(
     assert (server.port, server.sock) == (0, on_socket.getsockname())
 
 
-def test_a_file_of_a_process_that_has_ended_is_ignored(
-    folder: Path, listener: socket.socket
-) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    write_server(folder, listener, ended.pid)
-    assert found().servers == ()
-
-
-def test_the_end_of_the_last_server_is_read(folder: Path) -> None:
-    assert (found().exit_status, found().ended) == (None, "")
-    (folder / "exit").write_text("0\n")
-    (folder / "ended").write_text("idle\n")
-    assert (found().exit_status, found().ended) == (0, "idle")
-
-
 def test_every_session_of_the_host_is_probed(folder: Path, listener: socket.socket) -> None:
     write_server(folder, listener, os.getpid())
     (folder.parent / "cont2" / "runtime").mkdir(parents=True)
@@ -194,13 +178,6 @@ def test_the_folder_of_a_jobs_server_is_removed_and_no_process_is_killed(tmp_pat
         other.kill()
 
 
-def test_the_log_ends_with_its_last_lines(folder: Path) -> None:
-    show = scripts.show_log(BARE, NAME, lines=2)
-    assert sh(show).returncode == 6
-    (folder / "jupyter.log").write_text("first\nsecond\nthird\n")
-    assert sh(show).stdout == "second\nthird\n"
-
-
 def test_the_log_is_cut_at_a_moment_by_the_servers_clock(folder: Path) -> None:
     now = datetime.now()
     old, new = (f"[I {now - timedelta(hours=hours)} ServerApp] {hours} h\n" for hours in (3, 1))
@@ -218,13 +195,6 @@ def test_waiting_ends_at_once_when_the_launch_has_ended(folder: Path) -> None:
     done = sh(scripts.wait_and_probe(BARE, NAME, "mine"))
     assert done.returncode == 0
     assert read_probe(done.stdout).exit_status == 1
-
-
-def test_waiting_ends_when_the_server_listens(folder: Path, listener: socket.socket) -> None:
-    (folder / "launch").write_text("mine\n")
-    write_server(folder, listener, os.getpid())
-    done = sh(scripts.wait_and_probe(BARE, NAME, "mine"))
-    assert [server.pid for server in read_probe(done.stdout).servers] == [os.getpid()]
 
 
 def test_a_folder_that_cannot_be_made_is_reported_by_its_status(
@@ -262,10 +232,9 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jupyter_server_config.py",
         "jupyter_notebook_config.py",
         "jlr_recorder.py",
-        "jlr_cell_notes.py",
         "jlr_pages.py",
         "jlr_resumption.py",
-        "jlr_use.py",
+        "jlr_newer.py",
     }
 
 
@@ -279,15 +248,6 @@ def test_the_name_of_a_user_of_a_domain_is_kept_letter_by_letter(
     noted = scripts.LAUNCHER.search(text)
     assert noted is not None
     assert noted[1].strip("'") == user
-
-
-def test_a_launch_on_a_socket_names_no_port(folder: Path, tmp_path: Path) -> None:
-    jupyter = fake_jupyter(tmp_path, 'echo "$@"')
-    sh(launching("mine", jupyter=jupyter, on_socket=True))
-    assert "--port" not in (folder / "jupyter.log").read_text()
-    settings = (folder / "config" / "jupyter_server_config.py").read_text()
-    assert "application.sock = path" in settings
-    assert f"/{scripts.SOCKET}mine" in settings
 
 
 @pytest.mark.parametrize(
@@ -329,20 +289,6 @@ def test_a_launch_leaves_nothing_of_an_earlier_server(folder: Path, tmp_path: Pa
     sh(launching("mine", jupyter=fake_jupyter(tmp_path, "exit 3")))
     assert (folder / "exit").read_text() == "3\n"
     assert not secret.exists()
-
-
-def test_jupyters_own_idle_stop_is_noted(folder: Path, tmp_path: Path) -> None:
-    jupyter = fake_jupyter(tmp_path, "echo 'No kernels for 60 s; shutting down'")
-    sh(launching("mine", jupyter=jupyter))
-    assert (folder / "ended").read_text() == "idle\n"
-    assert not (folder / "idle-stop").exists()
-
-
-def test_an_abandoned_launch_starts_no_server(folder: Path, tmp_path: Path) -> None:
-    (folder / "abandoned-mine").touch()
-    jupyter = fake_jupyter(tmp_path, "echo started")
-    sh(launching("mine", jupyter=jupyter))
-    assert (folder / "jupyter.log").read_text() == ""
 
 
 def begin(text: str) -> subprocess.Popen[str]:

@@ -79,21 +79,6 @@ def test_a_container_that_jlr_made_for_another_user_has_an_owner(
     assert survey(FakeHost("dgx", answers), RUNTIME, "cont1").owner == owner
 
 
-def test_a_container_without_a_server_has_none() -> None:
-    found = survey(
-        FakeHost("dgx", {"container": inspected(), "inside": probed()}), RUNTIME, "cont1"
-    )
-    assert found.findings is not None
-    assert (found.server, found.servers) == (None, ())
-
-
-def test_a_container_that_does_not_run_has_no_findings() -> None:
-    stopped = {"container": inspected(running=False), "inside": probed(server())}
-    found = survey(FakeHost("dgx", {**stopped}), RUNTIME, "cont1")
-    assert found.container is not None
-    assert (found.findings, found.server) == (None, None)
-
-
 def test_where_the_engine_runs_no_probe_the_servers_are_unknown() -> None:
     inside = Completed(126, "", "OCI runtime exec failed: cannot fork")
     found = survey(FakeHost("dgx", {"container": inspected(), "inside": inside}), RUNTIME, "cont1")

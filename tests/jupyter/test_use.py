@@ -13,8 +13,8 @@ import pytest
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 
-from jlremote.jupyter.in_server import use
-from jlremote.jupyter.in_server.use import Use
+from jlremote.jupyter.in_server import newer
+from jlremote.jupyter.in_server.newer import Use
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_load_of_the_sessions_gpus_and_marked_programs_keep_it(
     smi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = f"JLR_TEST{os.getpid()}="  # programs of other tests have the real one
-    monkeypatch.setattr(use, "MARK", mark.encode())
+    monkeypatch.setattr(newer, "MARK", mark.encode())
     kept, told = Use(60, tmp_path), tmp_path / "awake"
     smi.write_text("0\n[N/A]\n")
     kept.look()
@@ -59,7 +59,7 @@ def test_a_used_server_and_its_kernels_stay_and_others_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[str] = []
-    monkeypatch.setattr(use, "programs", list)
+    monkeypatch.setattr(newer, "programs", list)
 
     async def cull(_: object, kernel: str) -> None:
         ended.append(kernel)
@@ -68,7 +68,7 @@ def test_a_used_server_and_its_kernels_stay_and_others_end(
     monkeypatch.setattr(ServerApp, "shutdown_no_activity", lambda _: ended.append("server"))
     monkeypatch.setattr(Use, "begin", lambda _: None)
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-    kept = use.keep(3600)
+    kept = newer.keep(3600)
     nothing: Any = SimpleNamespace()
     kernels: Any = MappingKernelManager
     server: Any = ServerApp

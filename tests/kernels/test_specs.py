@@ -30,7 +30,7 @@ def test_jupyter_finds_a_spec_under_its_name() -> None:
     assert (found.language, found.interrupt_mode) == ("python", "message")
     assert found.display_name.isprintable()
     assert found.display_name.endswith("(cont1 on me@dgx)")
-    assert specs.installed() == [spec]
+    assert specs.listed(None) == [spec]
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_a_container_names_no_folder_outside_and_no_long_one(data: Path, kind: s
 def test_a_spec_of_another_program_is_neither_replaced_nor_removed(data: Path) -> None:
     spec = specs.write("dgx", "cont1", "python3", THERE, "program")
     specs.delete(spec)
-    assert specs.installed() == []
+    assert specs.listed(None) == []
     theirs = data / "kernels" / spec.name / "kernel.json"
     theirs.parent.mkdir()
     theirs.write_text(json.dumps({"argv": [], "metadata": {}}), "utf-8")
     with pytest.raises(JlrError, match="jlr did not make"):
         specs.write("dgx", "cont1", "python3", THERE, "program")
-    assert specs.installed() == []
+    assert specs.listed(None) == []
 
 
 @pytest.mark.parametrize("typed", [None, "cont1"])
@@ -65,7 +65,7 @@ def test_kernels_of_several_sessions_are_removed_only_by_a_full_name(typed: str 
         specs.remove(typed)
     for host in ("dgx", "lab"):
         assert f"`jlr kernels remove {host}/cont1`" in (refused.value.hint or "")
-    assert len(specs.installed()) == 2
+    assert len(specs.listed(None)) == 2
     assert specs.remove("dgx/cont1") == [here]
     assert specs.remove(typed) == [there]
 

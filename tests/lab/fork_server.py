@@ -189,7 +189,7 @@ def can_show() -> bool:
 def link_status() -> int:
     """Run a link to its end and return its exit code, as the interpreter would."""
     try:
-        return int(import_module("jlremote.link.service.process").main())
+        return int(import_module("jlremote.link.service.link_process").main())
     except Exception:  # noqa: BLE001  # whatever it is, the link's log gets it
         traceback.print_exc()
         return 1

@@ -5,9 +5,9 @@ no failed attempt either. Nothing else is different.
 """
 
 from jlremote.link.connection import backoff
-from jlremote.link.service import process
+from jlremote.link.service import link_process
 
 backoff.FIRST_PAUSE /= 10
 backoff.SHORTEST_PAUSE /= 10
 backoff.STEADY_SECONDS = 0
-process.main()
+link_process.main()

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -21,7 +21,7 @@ from jlremote.jupyter.api import JupyterApi
 from jlremote.laptop import sessions
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
-from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing.session_report import SessionReport
 from jlremote.questions import Asker
@@ -33,28 +33,7 @@ from tests.lab.ports import free_port
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import FakePerson, until
 from tests.link.servers import lives
-
-
-class Silent:
-    """Shows nothing of how a workflow gets on."""
-
-    def step(self, title: str) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def advance(self, text: str) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-    def announce(self, title: str, text: str) -> None:
-        pass
-
-    def detail(self, text: str) -> None:
-        pass
-
-    def command(self, text: str) -> None:
-        pass
+from tests.stories.parts import Notes
 
 
 @dataclass
@@ -72,7 +51,7 @@ class Desk:
 
     @property
     def context(self) -> Context:
-        return Context(self.laptop.ssh_config, self.person, Silent(), restore)
+        return Context(self.laptop.ssh_config, self.person, Notes(), restore)
 
     @property
     def files(self) -> LinkFiles:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from jlremote.errors import LinkLost, NeedsAuthentication
-from jlremote.jupyter.ports.endpoint import Endpoint, Place
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Place, Server
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
 from jlremote.questions import Asker, Question

@@ -13,7 +13,6 @@ from jlremote.errors import (
     LinkLost,
     NotSSH,
     TooMany,
-    Unreachable,
 )
 from jlremote.link.connection.backoff import (
     FLAPPING_PAUSE,
@@ -58,20 +57,12 @@ class Time:
 REFUSED = ConnectionRefused("no")
 
 
-def test_the_first_attempt_comes_at_once() -> None:
-    assert Time().pause() == 0
-
-
 def test_pauses_double_up_to_half_a_minute() -> None:
     least = [pause_before(attempt, 0.0) for attempt in range(1, 12)]
     most = [pause_before(attempt, 0.999) for attempt in range(1, 12)]
     assert least[:4] == [0.25, 0.5, 1.0, 2.0]
     assert all(low >= 0.5 * high for low, high in zip(least, most, strict=True))
     assert LONGEST_PAUSE / 2 <= least[-1] <= most[-1] <= LONGEST_PAUSE
-
-
-def test_attempt_number_a_million_is_no_overflow() -> None:
-    assert pause_before(1_000_000, 0.5) <= LONGEST_PAUSE
 
 
 def test_half_an_hour_of_failures_is_at_most_a_hundred_and_thirty_attempts() -> None:
@@ -89,13 +80,6 @@ def test_a_waiting_request_shortens_the_pause_to_a_second() -> None:
     time.backoff.hurry()
     assert time.pause() <= SHORTEST_PAUSE + 2
     assert time.pause() > 10
-
-
-def test_a_request_in_the_middle_of_a_pause_ends_it() -> None:
-    time = Time()
-    time.fail(Unreachable("no route"), 10)
-    time.hurry_at = 5.0
-    assert 5.0 <= time.pause() <= 7.0
 
 
 def test_a_proxy_that_hangs_up_before_the_greeting_counts_as_an_unreachable_host() -> None:
@@ -118,15 +102,6 @@ def test_a_wake_or_another_network_ends_the_pause() -> None:
     time.fail(LinkLost("thrown out"), 10)
     time.changes_at = [4.0]
     assert 4.0 <= time.pause() <= 6.0
-
-
-def test_a_connection_that_lasted_is_made_again_at_once() -> None:
-    time = Time()
-    time.fail(REFUSED, 10)
-    time.backoff.connected()
-    time.now += 60
-    time.backoff.lost()
-    assert time.pause() == 0
 
 
 def test_two_losses_in_a_row_are_made_good_at_once_and_the_third_waits() -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import queue
 import time
+from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
+from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.jupyter.survey import ContainerGone, ContainerRestarted, JupyterDead
 from jlremote.link.forwards import session_forward
-from jlremote.link.forwards.session_forward import SessionForward
-from jlremote.link.wire import states
-from jlremote.link.wire.states import Condition, State
+from jlremote.link.forwards.session_forward import SessionForward, TimeLimit
+from jlremote.link.wire.states import State
 from tests.link.fakes import PATIENCE, Call, FakeConnection, new_endpoint, until
 from tests.link.parts import KEY, UP, Outcome, Parts, is_in, state_of
 
@@ -91,14 +90,6 @@ def test_a_forward_that_was_stopped_tells_of_no_time_limit(parts: Parts) -> None
         parts.warned.get(timeout=0.5)
 
 
-def test_containers_are_observed_on_every_connection(parts: Parts, forward: SessionForward) -> None:
-    first = parts.connection
-    assert parts.observed == [(first, "docker")]
-    second = parts.reconnect()
-    assert parts.observed == [(first, "docker"), (second, "docker")]
-    parts.settle(new_endpoint())
-
-
 def test_an_event_of_its_container_starts_a_new_proof_during_a_proof(
     parts: Parts, forward: SessionForward
 ) -> None:
@@ -156,18 +147,6 @@ def test_a_far_end_that_is_gone_is_reported_and_gets_nothing(
     assert state_of(forward) == state
     assert forward.to_json(UP)["detail"] == error.message
     assert len(parts.asked) == 1
-
-
-def test_a_new_start_replaces_a_far_end_that_was_gone(
-    parts: Parts, forward: SessionForward
-) -> None:
-    parts.reconnect()
-    parts.settle(JupyterDead("gone"))
-    until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
-    again = new_endpoint(pid=77)
-    assert parts.forwards.add(KEY, 8888, again, parts.connection) is forward
-    assert forward.wait(0) == (parts.connection, again.target)
-    assert state_of(forward) == State.UP
 
 
 def test_a_proof_that_was_overtaken_by_a_reconnect_counts_for_nothing(
@@ -231,37 +210,6 @@ def test_a_failed_proof_is_not_repeated_with_every_request(
     assert len(parts.asked) == 1
 
 
-def test_an_ended_server_is_looked_for_less_often_the_longer_it_is_gone(
-    parts: Parts, forward: SessionForward, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = began = 1000.0
-    clock = SimpleNamespace(monotonic=lambda: now, time=lambda: now)
-    for module in (session_forward, states):
-        monkeypatch.setattr(module, "time", clock)
-    parts.reconnect()
-    parts.settle(JupyterDead("the server is gone"))
-    assert forward.settled(20)
-    proved = []
-    for _ in range(80):
-        now += 1
-        parts.settle(JupyterDead("the server is gone"))
-        before = len(parts.asked)
-        forward.prove(parts.connection)
-        assert forward.settled(20)
-        if len(parts.asked) > before:
-            proved.append(now - began)
-    assert proved == [2, 4, 8, 16, 31, 46, 61, 76]
-
-
-def test_a_forward_that_was_added_on_a_connection_just_lost_is_proved(parts: Parts) -> None:
-    old = parts.connection
-    connection = parts.reconnect()
-    forward = parts.forwards.add(KEY, 0, new_endpoint(), old)
-    parts.settle(new_endpoint())
-    assert forward.wait(20) == (connection, new_endpoint().target)
-    assert len(parts.asked) == 1
-
-
 def test_another_port_moves_the_forward_and_a_taken_one_leaves_it(
     parts: Parts, forward: SessionForward
 ) -> None:
@@ -275,16 +223,37 @@ def test_another_port_moves_the_forward_and_a_taken_one_leaves_it(
     assert len(parts.forwards) == 1
 
 
-def test_a_removed_forward_listens_no_more(parts: Parts, forward: SessionForward) -> None:
-    assert parts.forwards.remove(KEY)
-    assert parts.listeners[0].stopped
-    assert not parts.forwards.remove(KEY)
-    assert KEY not in parts.forwards
+@pytest.fixture
+def warned() -> queue.Queue[float]:
+    return queue.Queue()
 
 
-@pytest.mark.parametrize("state", [State.RECONNECTING, State.NEEDS_AUTH])
-def test_without_a_connection_a_forward_is_in_the_links_own_state(
-    forward: SessionForward, state: State
+@pytest.fixture
+def limit(warned: queue.Queue[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[TimeLimit]:
+    monkeypatch.setattr(session_forward, "_TURN_SECONDS", 0.05)
+    limit = TimeLimit(warned.put)
+    yield limit
+    limit.set(None)
+
+
+def test_it_warns_once_as_many_minutes_before(limit: TimeLimit, warned: queue.Queue[float]) -> None:
+    until = time.time() + WARNED_SECONDS + 0.3
+    limit.set(until)
+    assert warned.get(timeout=PATIENCE) == until
+    assert until - time.time() <= WARNED_SECONDS
+    limit.set(until)
+    near = time.time() + 60
+    limit.set(near)
+    assert warned.get(timeout=PATIENCE) == near, "the first one twice"
+
+
+def test_a_limit_that_was_put_off_or_is_over_is_not_warned_of(
+    limit: TimeLimit, warned: queue.Queue[float]
 ) -> None:
-    told = forward.to_json(Condition(state, LinkLost("broke")))
-    assert (told["state"], told["detail"]) == (state, "broke")
+    limit.set(time.time() + WARNED_SECONDS + 0.1)
+    limit.set(time.time() + WARNED_SECONDS + 3600)
+    limit.set(time.time() - 1)
+    last = time.time() + 60
+    limit.set(last)
+    assert warned.get(timeout=PATIENCE) == last
+    assert warned.empty()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import multiprocessing.connection as sockets
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,19 +14,11 @@ import pytest
 
 from jlremote import __version__
 from jlremote.errors import JlrError, LinkLost
-from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.backoff import LONGEST_PAUSE, Backoff, keep_going
 from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.session_forward import SessionForward
-from jlremote.link.lasting import LONGEST_PAUSE, keep_going
-from jlremote.link.mounts import mounts
-from jlremote.link.mounts.mounts import MountSocket, MountStreams
-from jlremote.link.service import link_socket
-from jlremote.link.service.link_socket import LinkSocket
-from jlremote.link.wire.authentication import authenticate_link
-from jlremote.link.wire.files import link_files
-from jlremote.link.wire.protocol import receive, send
+from jlremote.link.wire.protocol import authenticate_link, receive, send
 from jlremote.link.wire.states import Condition, State
 from jlremote.ssh.interfaces import Connection, Output
 from tests.link.fakes import (
@@ -69,12 +60,6 @@ def test_a_loop_that_fails_goes_on_with_longer_and_longer_pauses(
     assert pauses[:3] == [0.25, 0.5, 1.0]
     assert pauses[-1] == LONGEST_PAUSE
     assert "by accident" in caplog.text
-
-
-def test_a_loop_that_is_not_wanted_any_more_is_not_run_again() -> None:
-    loop = FailsFirst(lambda: None, times=99)
-    keep_going("loop", loop, wanted=lambda: loop.calls < 3, pause=lambda _: None)
-    assert loop.calls == 3
 
 
 class Watched:
@@ -146,28 +131,11 @@ def test_a_watch_that_fails_still_notices_the_next_loss(watched: Watched) -> Non
     watched.comes_back()
 
 
-def test_a_connection_is_used_although_a_forward_could_not_be_told(watched: Watched) -> None:
-    watched.on_up = FailsFirst(lambda connection: None)
-    watched.connect(FakeConnection()).close()
-    watched.comes_back()
-
-
 @pytest.fixture
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     made = new_parts(monkeypatch, tmp_path)
     with served(made):
         yield made
-
-
-def test_commands_are_accepted_after_one_that_could_not_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    accept = FailsFirst(sockets.Listener.accept, times=2)
-    monkeypatch.setattr(sockets.Listener, "accept", lambda listener: accept(listener))
-    parts = new_parts(monkeypatch, tmp_path)
-    with served(parts):
-        assert parts.link().status().state == "up"
-    assert accept.calls > 2
 
 
 @pytest.mark.parametrize(
@@ -210,45 +178,6 @@ def test_garbage_in_a_running_script_ends_the_script(parts: Parts) -> None:
         assert ended.wait(20)
 
 
-def test_an_operation_without_memory_is_told_and_no_bug(parts: Parts) -> None:
-    def fail(_: Any) -> None:
-        raise OSError(12, os.strerror(12))
-
-    parts.supervisor.connects = fail
-    with pytest.raises(JlrError, match="Cannot allocate memory") as told:
-        parts.link().mount("data", "/x")
-    assert told.value.exit_code == 1
-
-
-def test_lost_files_are_made_again_after_a_look_that_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link_socket, "LOOK_SECONDS", 0.01)
-    look = FailsFirst(LinkSocket._is_open)
-    monkeypatch.setattr(LinkSocket, "_is_open", lambda socket: look(socket))
-    tmp_path.chmod(0o700)
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    socket, again = LinkSocket(link_files("dgx", None)), threading.Event()
-    wanted = True
-    assert socket.claim(0)
-    listeners = [socket.open()]
-
-    def listen(listener: sockets.Listener) -> None:
-        listeners.append(listener)
-        again.set()
-
-    socket.keep_open(listen, lambda: wanted)
-    until(lambda: look.calls > 1, "the look after the failure")
-    link_files("dgx", None).key.unlink()
-    assert again.wait(20)
-    wanted = False
-    for listener in listeners:
-        with suppress(OSError):  # the first one's file is gone
-            listener.close()
-    socket.close()
-
-
 def test_requests_are_told_when_no_thread_is_left_for_a_proof(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -275,72 +204,6 @@ def test_requests_are_told_when_no_thread_is_left_for_a_proof(
     forward.prove_again(connection)
     assert forward.settled(20)
     assert forward.to_json(Condition(State.UP))["state"] == "up"
-
-
-def test_events_are_read_again_after_one_that_could_not_be_told() -> None:
-    class Host:
-        pauses = 0
-
-        def wait_closed(self, timeout: float) -> bool:
-            self.pauses += 1
-            return self.pauses == 4
-
-        def run_preemptible(self, script: bytes, output: Output) -> bool:
-            output("stdout", b"died c0ffee\n")
-            return True
-
-    host, told = Host(), FailsFirst(lambda *_: None, times=2)
-    ContainerEvents(told).observe(cast(Connection, host), "docker")
-    until(lambda: host.pauses == 4, "three readings")
-    assert told.calls == 3
-
-
-def test_sshfs_is_accepted_after_one_that_could_not_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Listener:
-        """Has no descriptor twice, then a visitor, and is closed."""
-
-        calls = 0
-
-        def fileno(self) -> int:
-            return -1 if self.calls == 3 else 5
-
-        def accept(self) -> tuple[str, None]:
-            self.calls += 1
-            if self.calls < 3:
-                raise OSError(24, os.strerror(24))
-            return "sshfs", None
-
-    door = MountSocket(tmp_path / "mounts", lambda name, local: None)
-    received: list[Any] = []
-    monkeypatch.setattr(door, "_receive", received.append)
-    door._accept(cast(Any, Listener()))
-    until(lambda: received == ["sshfs"], "the visitor")
-
-
-def test_mounts_are_watched_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
-
-    class Stream:
-        def __init__(self, connection: Connection, ended: Callable[[str | None], None]) -> None:
-            self.connection, self.ended, self.heard = connection, ended, 0.0
-
-        def abort(self) -> None:
-            self.ended(None)
-
-    class Opener:
-        def open(self, connection: Connection, local: Any, root: str, ended: Any) -> Any:
-            return Stream(connection, ended)
-
-    streams = MountStreams(cast(Any, Opener()), lambda connection, error: None)
-    look = FailsFirst(streams._look_after)
-    monkeypatch.setattr(streams, "_look_after", look)
-    connection = FakeConnection()
-    streams.open("data", connection, None, "/x", lambda reason: None)
-    until(lambda: look.calls >= 2, "a look after the failure")
-    connection.close()
-    until(lambda: not streams.connected("data"), "the end of the dead stream")
 
 
 @pytest.fixture(autouse=True)

@@ -16,15 +16,14 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
-from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
+from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.hosts.links import begin
 from jlremote.link.client import dial
 from jlremote.link.client.dial import NoLink
-from jlremote.link.wire.authentication import NotProved, authenticate_link
+from jlremote.link.wire.protocol import NotProved, authenticate_link
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk, logins
@@ -122,30 +121,6 @@ def test_an_idle_link_leaves_and_leaves_nothing(
     assert desk.leftovers() == []
 
 
-def test_a_link_with_a_forward_is_never_idle(
-    desk: Desk, servers: HostServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JLR_LINK_IDLE", "1")
-    pid = servers.start("one")
-    desk.start("one")
-    forward = desk.forward("one")
-    ended = psutil.wait_procs([desk.process()], timeout=3)[0]
-    assert not ended
-    assert desk.server_pid(forward) == pid
-    assert desk.link().unforward("one")
-    until(lambda: not desk.processes(), "the end of the link", timeout=10)
-
-
-def test_a_link_that_cannot_connect_leaves_at_once(desk: Desk, laptop: Laptop) -> None:
-    with laptop.ssh_config.open("a", encoding="utf-8") as config:
-        config.write(f"Host closed\n HostName 127.0.0.1\n Port {free_port()}\n")
-    desk.host = "closed"
-    with pytest.raises(ConnectionRefused):
-        desk.run("true")
-    until(lambda: not desk.processes(), "the end of the link", timeout=5)
-    assert desk.leftovers() == []
-
-
 def test_a_link_that_may_not_ask_says_so_and_leaves_at_once(
     desk: Desk, another_sshd: SSHServerFactory, account: Account
 ) -> None:
@@ -203,15 +178,6 @@ def test_connections_leave_the_link_the_descriptors_that_it_needs(
             sshd.drop_connections()
             assert desk.run("echo well") == "well\n"
     assert desk.server_pid(forward) == pid
-
-
-def test_a_link_ends_when_it_is_told_to(desk: Desk) -> None:
-    desk.run("true")
-    process = desk.process()
-    assert desk.link().shut_down()
-    process.wait(5)
-    assert not desk.link().shut_down()
-    assert desk.leftovers() == []
 
 
 def test_commands_that_come_while_a_link_leaves_are_served_by_the_next(desk: Desk) -> None:

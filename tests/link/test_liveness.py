@@ -1,13 +1,22 @@
-"""A connection counts as dead in time, and not before."""
+"""The death of a connection, a wake and another network are noticed in time."""
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any, cast
 
 import pytest
 
 from jlremote.errors import LinkLost
-from jlremote.link.connection.liveness import ALARM_SECONDS, Liveness, Probing
+from jlremote.link.connection.liveness import (
+    ALARM_SECONDS,
+    Addresses,
+    LaptopChanges,
+    Liveness,
+    Probing,
+    own_addresses,
+    seconds_asleep,
+)
 from jlremote.ssh.interfaces import Connection
 
 NEVER = float("inf")
@@ -58,22 +67,11 @@ def test_a_dead_peer_is_noticed_within_45_seconds(silent_at: float) -> None:
     assert silent_at < line.now <= silent_at + 44  # a second is left to tell it
 
 
-def test_fifteen_seconds_and_three_times_is_the_default() -> None:
-    assert Probing() == Probing(15.0, 3)
-
-
 @pytest.mark.parametrize(("interval", "count"), [(1, 3), (5, 2), (60, 4), (10, 1), (2.5, 3)])
 def test_the_users_own_settings_bound_the_time(interval: float, count: int) -> None:
     line = Line(silent_at=100.0)
     line.death(interval, count)
     assert 100 < line.now <= 100 + interval * max(2, count)
-
-
-def test_a_peer_that_answers_is_asked_once_in_an_interval() -> None:
-    line = Line(closed_at=100.0)
-    assert "was closed" in line.death()
-    assert line.now == 100.0
-    assert line.probes == [15.0, 30.0, 45.0, 60.0, 75.0, 90.0]
 
 
 def test_a_loss_is_told_with_the_reason_that_the_server_or_the_system_gave() -> None:
@@ -98,3 +96,32 @@ def test_a_connection_that_survives_a_wake_is_kept() -> None:
     line = Line(disturbed_at=20.0, closed_at=60.0)
     assert "was closed" in line.death()
     assert line.probes[:2] == [15.0, 21.0]
+
+
+HOME: Addresses = ("192.168.1.7", None)
+OFFICE: Addresses = ("10.0.0.7", "2001:db8::7")
+NOWHERE: Addresses = (None, None)
+
+
+@pytest.mark.parametrize(
+    ("asleep", "addresses", "changed"),
+    [
+        (100.003, HOME, False),  # the two clocks are not read in the same instant
+        (3700.0, HOME, True),
+        (100.0, OFFICE, True),
+        (100.0, NOWHERE, False),
+    ],
+)
+def test_a_wake_and_another_network_are_told_once(
+    asleep: float, addresses: Addresses, changed: bool
+) -> None:
+    clock, network = iter([100.0, asleep, asleep]), iter([HOME, addresses, addresses])
+    laptop_changes = LaptopChanges(lambda: next(clock), lambda: next(network))
+    assert (laptop_changes.changed(), laptop_changes.changed()) == (changed, False)
+
+
+def test_this_machine_can_be_looked_at() -> None:
+    assert abs(seconds_asleep() - seconds_asleep()) < 1, "this machine did not sleep in between"
+    for address, version in zip(own_addresses(), (4, 6), strict=True):
+        assert address is None or ip_address(address).version == version
+    assert not LaptopChanges().changed()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError, LinkLost, NoShell
-from jlremote.link.passed_streams import PassedStreams, ReaderLeft, close_all, opened_anew
+from jlremote.errors import JlrError, LinkLost
+from jlremote.link.ssh_server import passed_streams
+from jlremote.link.ssh_server.passed_streams import PassedStreams
 from tests.link.fakes import until
 
 MARKER = "jlr-c0ffee"
@@ -29,7 +29,7 @@ class Passed:
         self.stdout, out = os.pipe()
         self.stderr, err = os.pipe()
         self.theirs = [self.stdin_there, out, err]
-        own = opened_anew((self.stdin_there, out if stdout is None else stdout, err))
+        own = passed_streams.opened_anew((self.stdin_there, out if stdout is None else stdout, err))
         assert own is not None
         self.streams = PassedStreams(own, MARKER)
         for one in self.theirs:
@@ -74,26 +74,6 @@ def in_thread(action: Callable[[], Any]) -> tuple[threading.Thread, list[BaseExc
     return thread, raised
 
 
-def test_output_comes_from_the_marker_on(passed: Passed) -> None:
-    passed.streams.output("stdout", b"Welcome!\n" + BEGIN)
-    passed.streams.output("stdout", b"\xff\x00")
-    passed.streams.output("stderr", b"warning\n" + BEGIN + b"oops")
-    assert (os.read(passed.stdout, 99), os.read(passed.stderr, 99)) == (b"\xff\x00", b"oops")
-    passed.streams.check_begun()
-
-
-def test_input_waits_for_the_script_and_ends_with_an_empty_piece(passed: Passed) -> None:
-    os.write(passed.stdin, b"early")
-    assert passed.streams.stdin.take() is None
-    passed.streams.output("stdout", BEGIN)
-    assert passed.taken(5) == b"early"
-    os.write(passed.stdin, b"late")
-    assert passed.taken(4) == b"late"
-    os.close(passed.stdin)
-    until(lambda: passed.streams.stdin.take() == b"", "the end")
-    passed.stdin = os.dup(passed.stdout)
-
-
 def test_no_more_input_is_read_than_the_host_takes(passed: Passed) -> None:
     passed.streams.output("stdout", BEGIN)
     written = 0
@@ -120,14 +100,6 @@ def test_what_waits_for_a_reader_ends_with_the_command(passed: Passed) -> None:
     assert [type(error) for error in raised] == [LinkLost]
 
 
-def test_a_reader_that_has_left_is_told(passed: Passed) -> None:
-    os.close(passed.stdout)
-    passed.streams.output("stdout", BEGIN)
-    with pytest.raises(ReaderLeft):
-        passed.streams.output("stdout", b"x")
-    passed.stdout = os.dup(passed.stderr)
-
-
 def test_a_full_disk_is_told() -> None:
     with Path("/dev/full").open("wb") as full:
         passed = Passed(full.fileno())
@@ -136,55 +108,25 @@ def test_a_full_disk_is_told() -> None:
     passed.close()
 
 
-def test_a_file_gets_what_follows_its_end(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(b"before ")
-    with file.open("ab") as stdout:
-        passed = Passed(stdout.fileno())
-    passed.streams.output("stdout", BEGIN + b"now ")
-    passed.streams.output("stdout", b"later")
-    passed.close()
-    assert file.read_bytes() == b"before now later"
-
-
-def test_sockets_are_read_and_written() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        own = opened_anew((theirs.fileno(),) * 3)
-        assert own is not None
-        streams = PassedStreams(own, MARKER)
-        streams.output("stdout", BEGIN + b"out")
-        assert ours.recv(9) == b"out"
-        ours.sendall(b"in")
-        until(lambda: streams.stdin.take() == b"in", "the input")
-        streams.close()
-
-
-def test_a_shell_that_ends_before_the_script_is_told(passed: Passed) -> None:
-    passed.streams.output("stdout", b"This account is locked.\n")
-    with pytest.raises(NoShell, match="This account is locked"):
-        passed.streams.check_begun()
-
-
 def test_a_pipe_of_others_does_not_change() -> None:
     there, here = os.pipe()
     before = fcntl.fcntl(here, fcntl.F_GETFL)
-    own = opened_anew((there, here, here))
+    own = passed_streams.opened_anew((there, here, here))
     assert own is not None
     assert not any(map(os.get_blocking, own))
     assert fcntl.fcntl(here, fcntl.F_GETFL) == before
-    close_all(own)
-    assert opened_anew((there, here, 1 << 30)) is None, "there is no such descriptor"
+    passed_streams.close_all(own)
+    assert passed_streams.opened_anew((there, here, 1 << 30)) is None, "there is no such descriptor"
     os.close(there)
     os.close(here)
 
 
 def test_a_terminal_is_read_by_the_client_itself() -> None:
     main, terminal = os.openpty()
-    assert opened_anew((terminal, main, main)) is None
+    assert passed_streams.opened_anew((terminal, main, main)) is None
     null = os.open(os.devnull, os.O_RDWR)
-    own = opened_anew((null, terminal, terminal))
+    own = passed_streams.opened_anew((null, terminal, terminal))
     assert own is not None
-    close_all(own)
+    passed_streams.close_all(own)
     for one in (main, terminal, null):
         os.close(one)

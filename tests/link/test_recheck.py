@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Endpoint, Place
-from jlremote.jupyter.ports.locate import NothingListens, PortTaken
+from jlremote.jupyter.endpoint import Endpoint, Place
+from jlremote.jupyter.locate import NothingListens, PortTaken
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from jlremote.place.host.addresses import Target
 from tests.link.fakes import Call, new_endpoint, until
-from tests.link.parts import KEY, Parts, is_in, state_of
+from tests.link.parts import KEY, Parts, state_of
 
 PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
 OWN = Target("172.17.0.2", 6006)
@@ -31,16 +31,6 @@ def new_port(parts: Parts) -> SessionForward:
 
 def seen_at(target: Target) -> Endpoint:
     return Endpoint(PLACE, 6006, target=target)
-
-
-def test_a_server_that_refuses_is_proved_and_reported_dead(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
-    forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
-    forward.recheck()
-    parts.settle(JupyterDead("the server is gone"))
-    until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
 
 
 def test_many_refusals_in_a_row_cause_at_most_one_proof(parts: Parts) -> None:
@@ -100,11 +90,3 @@ def test_what_open_connections_lead_to_is_proved_after_they_were_opened(parts: P
     parts.settle(JupyterDead("the server is gone"))
     with pytest.raises(JupyterDead):
         confirmed.result()
-
-
-def test_a_check_asks_however_sure_it_seems(parts: Parts) -> None:
-    forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
-    forward.prove_again(parts.connection)
-    parts.settle(new_endpoint("172.17.0.9"))
-    assert forward.settled(20)
-    assert forward.wait(0)[1] == new_endpoint("172.17.0.9").target

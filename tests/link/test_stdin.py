@@ -20,14 +20,6 @@ def text(desk: Desk, script: str, given: list[bytes] | Iterator[bytes], *, end: 
         return "".join(output)
 
 
-def test_bytes_arrive_as_they_are_and_then_the_end(desk: Desk) -> None:
-    for size in (0, 1, 4095, 4096, 8192, 100_000, 3 * MEGABYTE + 1):
-        data = os.urandom(size)
-        pieces = [data[at : at + 70_000] for at in range(0, size, 70_000)]
-        expected = hashlib.sha256(data).hexdigest()
-        assert text(desk, "sha256sum; echo over", pieces, end=True) == f"{expected}  -\nover\n"
-
-
 def test_the_shell_never_runs_stdin_as_its_script(desk: Desk) -> None:
     """dash reads its script by blocks, and what lies behind it would be swallowed."""
     given = [b"echo injected\n", b"exit 3\n"]
@@ -41,13 +33,6 @@ def test_stdin_stays_open_after_the_pieces_unless_its_end_is_wanted(desk: Desk) 
         parts = iter(output)
         assert next(parts) == "one\n"
     assert text(desk, script, [b"one\n"], end=True) == "one\nhung up\n"
-
-
-def test_a_script_that_reads_nothing_ends_all_the_same(desk: Desk) -> None:
-    pieces = (bytes(MEGABYTE) for _ in range(64))
-    with desk.link().stream("echo no; exit 4", pieces, end=True) as output:
-        assert "".join(output) == "no\n"
-        assert output.status == 4
 
 
 def test_stdin_that_a_script_leaves_unread_is_not_run(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
-from tests.link.servers import HostServers, lives, start_inside
+from tests.link.servers import start_inside
 from tests.long import LONG
 
 End = Callable[[subprocess.Popen[str], Desk, SSHServer], None]
@@ -74,33 +74,6 @@ def test_a_log_that_is_followed_in_a_container_is_left_alone_there(
         assert any("stand_in.py" in line for line in processes_in(inside))
 
 
-@AGAIN
-def test_a_containers_own_log_that_is_followed_is_left_alone(
-    desk: Desk, sshd: SSHServer, container: ContainerFactory, end: End
-) -> None:
-    inside = container("lab/plain", "sh", "-c", "echo begun; exec sleep infinity")
-    start_inside(inside, 8888)
-    desk.start(inside.name, "docker")
-    with following(desk.laptop, inside.name) as command:
-        assert clients_of(inside)
-        end(command, desk, sshd)
-        until(lambda: not clients_of(inside), "the end of `docker logs`")
-
-
-@AGAIN
-def test_a_log_that_is_followed_on_the_host_itself_is_left_alone(
-    desk: Desk, sshd: SSHServer, servers: HostServers, end: End
-) -> None:
-    servers.start("one")
-    desk.start("one")
-    (folder,) = servers.home.glob(".local/state/jlr/servers/*/one")
-    (folder / "jupyter.log").write_text("begun\n")
-    with following(desk.laptop, "one") as command:
-        assert servers.running("tail")
-        end(command, desk, sshd)
-        until(lambda: not servers.running("tail"), "the end of `tail`")
-
-
 def test_a_followed_command_that_ends_by_itself_ends_the_stream(desk: Desk) -> None:
     with desk.link().stream(until_hang_up("sh -c 'echo done; exit 3'")) as output:
         assert list(output) == ["done\n"]
@@ -111,12 +84,3 @@ def processes_in(container: Container) -> list[str]:
     """Return the command lines of a container's processes."""
     lines = container.engine.docker("top", container.name, "-o", "pid,args").splitlines()[1:]
     return sorted(line.split(maxsplit=1)[1] for line in lines)
-
-
-def clients_of(container: Container) -> list[int]:
-    """Return the engine's clients that show a container's log."""
-    called = f"({container.name}|{container.inspect('{{.Id}}')})"
-    listed = subprocess.run(
-        ("pgrep", "-f", f"docker logs .*{called}$"), capture_output=True, check=False
-    )
-    return [int(pid) for pid in listed.stdout.split() if lives(int(pid))]

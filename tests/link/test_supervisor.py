@@ -61,14 +61,6 @@ def watched() -> Iterator[Watched]:
     made.dialer.outcomes.put(LinkLost("the test is over"))
 
 
-def test_a_connection_is_made_once_for_all_commands(watched: Watched) -> None:
-    connection = watched.connect()
-    assert watched.supervisor.connection(FakePerson()) is connection
-    assert watched.supervisor.wait(0) is connection
-    assert watched.state is State.UP
-    assert watched.ups == [connection]
-
-
 def test_all_waiting_callers_get_the_error_of_the_attempt(watched: Watched) -> None:
     watched.wanted = False
     calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(5)]
@@ -155,14 +147,6 @@ def test_a_command_joins_a_reconnect_under_way(watched: Watched) -> None:
     watched.dialer.outcomes.put(again)
     assert joined.result() is again
     assert len(watched.dialer.askers) == 2
-
-
-def test_waiting_ends_with_the_reason(watched: Watched) -> None:
-    watched.connect().close()
-    watched.dialer.outcomes.put(ConnectionRefused("no listener there"))
-    watched.dialed(3)
-    with pytest.raises(ConnectionRefused, match="no listener there"):
-        watched.supervisor.wait(0)
 
 
 def test_an_error_that_is_raised_often_keeps_no_tracebacks(watched: Watched) -> None:

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from tests.lab.line import Line
-from tests.lab.sshd import SSHServer
 from tests.mounts.parts import LIMIT_SECONDS, Desk, attempt, own, until, works
 
 
@@ -27,20 +26,6 @@ def a_program_that_reads(desk: Desk) -> Iterator[subprocess.Popen[bytes]]:
         assert program.stdout.readline() == b"ready\n"
         yield program
         program.kill()
-
-
-def test_a_broken_connection_is_restored_by_itself(desk: Desk, sshd: SSHServer) -> None:
-    desk.mount()
-    sshfs = desk.sshfs()
-    with a_program_that_reads(desk) as reader:
-        sshd.drop_connections()
-        reader.communicate(b"go\n", timeout=LIMIT_SECONDS)
-        assert reader.returncode != 0, "what was open on the lost connection cannot be read on"
-    until(lambda: works(desk.local), "the mount's return", timeout=20)
-    (desk.local / "new").write_bytes(b"x")
-    assert desk.has_project("new", b"x")
-    assert desk.sshfs() == sshfs
-    assert desk.states() == ["up"]
 
 
 def test_a_short_break_goes_unnoticed_by_programs_that_begin_meanwhile(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jlremote.mounts.project_folder import host_path
@@ -107,9 +105,3 @@ def test_a_container_without_volumes_leaves_the_folder_of_the_same_name(
     desk.jlr("mount", str(local), made.name)
     (local / "x").write_bytes(b"x")
     assert desk.has_project("x", b"x")
-
-
-def test_a_tilde_that_the_shell_expanded_is_explained(desk: Desk) -> None:
-    home = Path(desk.laptop.environment["HOME"])
-    refusal = desk.jlr("mount", str(desk.local), "--remote", str(home / "data"), code=6).stderr
-    assert "in quotes" in refusal

@@ -73,15 +73,6 @@ def test_a_server_that_gave_up_during_the_sleep_is_found_again(desk: Desk, sshd:
     assert desk.sshfs() == sshfs
 
 
-def test_a_restarted_server_is_found_again(desk: Desk, sshd: SSHServer) -> None:
-    (desk.project / "notes").write_bytes(b"x")
-    own(desk.account, desk.project)
-    desk.mount()
-    sshd.restart()
-    assert attempt("ls", str(desk.local)).seconds < LIMIT_SECONDS
-    is_in_order(desk, b"x")
-
-
 def test_a_server_that_stops_answering_is_given_up_by_the_users_own_settings(
     quick_desk: Desk, sshd: SSHServer
 ) -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import psutil
 import pytest
 
 from jlremote.errors import JlrError
 from jlremote.mounts import sshfs, system
-from jlremote.mounts.system import MacOS, System, Windows
+from jlremote.mounts.sshfs import CONNECTOR
+from jlremote.mounts.system import Holder, Linux, MacOS, MountPoint, System, this_system
 
 
 @pytest.fixture
@@ -77,13 +85,89 @@ def test_macos_is_told_both_ways_to_install_sshfs(nothing_installed: Path) -> No
     assert "fuse-t-sshfs" in hint
 
 
-def test_windows_is_told_its_own_program(nothing_installed: Path) -> None:
-    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in hint_of(Windows())
-
-
 def hint_of(system: System) -> str:
     """Return the advice of a system that has no sshfs; commands end with exit code 1 for it."""
     with pytest.raises(JlrError) as failure:
         system.sshfs()
     assert failure.value.exit_code == 1
     return failure.value.hint or ""
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="a process is named by its file")
+
+
+@contextmanager
+def running_program(
+    folder: Path, name: str, mount: str, script: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a script as the program `name` that serves `mount`."""
+    link = folder / name
+    if not link.exists():
+        link.symlink_to("/bin/sh")
+    argv = (str(link), "-c", f"{script}; :", f"ssh_command=python -P -m {CONNECTOR} {mount},ro")
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+@needs_proc
+def test_the_sshfs_of_a_mount_is_found_by_its_arguments(tmp_path: Path) -> None:
+    with running_program(tmp_path, "sshfs", "abc", "read line") as mine:
+        assert [found.pid for found in sshfs.processes("abc")] == [mine.pid]
+        assert sshfs.processes("ab") == []
+        assert sshfs.processes("abcd") == []
+
+
+@needs_proc
+@pytest.mark.parametrize("script", ["read line", "trap '' TERM; read line"])
+def test_an_sshfs_that_does_not_end_is_ended(
+    tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sshfs, "END_SECONDS", 0.05)
+    with running_program(tmp_path, "sshfs", "abc", script) as mine:
+        sshfs.end("abc", patience=0.0)
+        assert mine.poll() is not None
+
+
+def test_each_platform_has_its_system_and_windows_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for platform, kind in (("linux", Linux), ("darwin", MacOS)):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert isinstance(this_system(), kind)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(JlrError) as refused:
+        this_system()
+    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in (refused.value.hint or "")
+
+
+def partition(kind: str) -> Any:
+    return SimpleNamespace(mountpoint="/Users/ada/p", fstype=kind, device="lab:/srv/p")
+
+
+@pytest.mark.parametrize("kind", ["macfuse", "macfuse_x", "osxfuse", "fuse-t"])
+def test_a_mac_lists_mounts_of_each_fuse(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [partition("apfs"), partition(kind)]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda **_: both)
+    assert MacOS().mounted() == [MountPoint("/Users/ada/p", kind, "lab:/srv/p")]
+
+
+def test_a_mac_names_the_programs_that_work_in_a_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+    infos = [("zsh", "/m/src"), (None, "/m"), ("vim", "/mm"), ("launchd", None)]
+    running = [
+        SimpleNamespace(pid=number, info={"name": name, "cwd": cwd})
+        for number, (name, cwd) in enumerate(infos)
+    ]
+    monkeypatch.setattr(psutil, "process_iter", lambda _: running)
+    assert MacOS().holders("/m") == [
+        Holder(0, "zsh", "works in"),
+        Holder(1, "a program", "works in"),
+    ]
+
+
+def test_a_mac_unmounts_by_force_where_linux_is_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[tuple[str, ...]] = []
+    monkeypatch.setattr(system, "refusal", commands.append)
+    MacOS().unmount("/m", lazily=False)
+    MacOS().unmount("/m", lazily=True)
+    assert commands == [("/sbin/umount", "--", "/m"), ("/sbin/umount", "-f", "--", "/m")]

@@ -101,16 +101,6 @@ def test_a_mount_whose_sshfs_was_killed_is_dead_and_can_be_taken_away(desk: Desk
     assert not desk.local.exists()
 
 
-def test_a_dead_and_busy_mount_names_its_user(desk: Desk) -> None:
-    desk.mount()
-    with a_shell_in(desk) as shell:
-        [sshfs] = desk.sshfs()
-        sshfs.kill()
-        assert str(shell.pid) in desk.unmount(code=7).stderr
-        desk.unmount("--force", "--yes")
-    assert not desk.is_mounted()
-
-
 def test_a_mount_whose_sshfs_was_killed_is_mounted_again_by_its_name_alone(desk: Desk) -> None:
     (desk.project / "x").write_bytes(b"x")
     own(desk.account, desk.project)
@@ -150,14 +140,6 @@ def test_a_mount_is_taken_away_while_its_host_is(far_desk: Desk, line: Line) -> 
     far_desk.unmount()
     assert not far_desk.is_mounted()
     assert far_desk.sshfs() == []
-
-
-def test_a_mount_is_taken_away_when_its_link_is_gone(desk: Desk) -> None:
-    desk.mount()
-    desk.link().kill()
-    desk.unmount()
-    assert not desk.is_mounted()
-    assert desk.sshfs() == []
 
 
 def test_a_mount_that_was_unmounted_without_jlr_is_reported_and_forgotten(desk: Desk) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jlremote.output.records import Record, parsed
+from jlremote.output.recorded_files import Record, parsed
 
 
 def line(kind: str, content: dict[str, Any], *, request: str = "r1", **other: Any) -> bytes:

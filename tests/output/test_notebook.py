@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
-from jlremote.output import notebook
-from jlremote.output.records import Record
+from jlremote.output import notebook_copy
+from jlremote.output.recorded_files import Record
 from jlremote.output.runs import Run, runs_of
 from tests.output.parts import code, end, record, stream
 
@@ -25,7 +25,7 @@ def cell(source: str, name: str | None = None, outputs: Any = ()) -> Cell:
     return found if name is None else found | {"id": name}
 
 
-def book(*cells: Cell) -> notebook.Content:
+def book(*cells: Cell) -> notebook_copy.Content:
     text = {"cell_type": "markdown", "metadata": {}, "source": ["# Title"], "id": "m"}
     return {
         "cells": [text, *cells],
@@ -40,7 +40,7 @@ def ran(source: str, printed: str, number: int, cell: str | None = None) -> list
     return [code(source, number, **where), stream(printed, **where), end(**where)]
 
 
-def outputs(copy: notebook.Copy) -> list[str | None]:
+def outputs(copy: notebook_copy.Copy) -> list[str | None]:
     cells = [each for each in copy.content["cells"] if each["cell_type"] == "code"]
     return ["".join(part["text"] for part in each["outputs"]) or None for each in cells]
 
@@ -51,7 +51,7 @@ def runs(*records: list[Record]) -> list[Run]:
 
 def test_a_cell_gets_the_outputs_of_its_last_run_also_if_its_code_has_changed() -> None:
     content = book(cell("new code", "c1"), cell("b", "c2"))
-    copy = notebook.filled(content, runs(ran("a", "1", 1, "c1"), ran("a", "2", 2, "c1")))
+    copy = notebook_copy.filled(content, runs(ran("a", "1", 1, "c1"), ran("a", "2", 2, "c1")))
     assert outputs(copy) == ["2", None]
     assert copy.content["cells"][1]["execution_count"] == 2
     assert (copy.filled, copy.homeless) == (1, 0)
@@ -62,10 +62,10 @@ def test_without_an_id_a_cell_is_known_by_its_code_and_its_place() -> None:
     order = runs(
         ran("show()", "1", 1), ran("x\ny", "2", 2), ran("show()", "3", 3), ran("gone", "4", 4)
     )
-    copy = notebook.filled(content, order)
+    copy = notebook_copy.filled(content, order)
     assert outputs(copy) == ["1", "2", "3", None]
     assert (copy.filled, copy.homeless) == (3, 1)
-    again = notebook.filled(copy.content, runs(ran("show()", "5", 5)))
+    again = notebook_copy.filled(copy.content, runs(ran("show()", "5", 5)))
     assert outputs(again) == ["5", "2", "3", None]
 
 
@@ -77,8 +77,8 @@ def test_the_file_is_as_nbformat_writes_it() -> None:
         ),
         record("error", {"ename": "É", "evalue": "\ud800", "traceback": ["a", "b"]}),
     ]
-    copy = notebook.filled(book(cell("print()", "c1")), runs(told))
-    written = notebook.text(copy.content)
+    copy = notebook_copy.filled(book(cell("print()", "c1")), runs(told))
+    written = notebook_copy.text(copy.content)
     assert written.endswith(b"\n}\n")
     found = json.loads(written)["cells"][1]["outputs"]
     assert found[0] == {"output_type": "stream", "name": "stdout", "text": ["a\n", "b\n", "100%\n"]}
@@ -93,7 +93,9 @@ def test_the_file_is_as_nbformat_writes_it() -> None:
 
 
 def test_without_its_file_a_notebook_has_what_was_run() -> None:
-    content = notebook.of_runs(runs(ran("a", "1", 1), ran("b", "2", 2), ran("a", "3", 3))).content
+    content = notebook_copy.of_runs(
+        runs(ran("a", "1", 1), ran("b", "2", 2), ran("a", "3", 3))
+    ).content
     assert [each["source"] for each in content["cells"]] == ["a", "b"]
     assert [each["outputs"][0]["text"] for each in content["cells"]] == ["3", "2"]
 
@@ -109,18 +111,18 @@ def test_without_its_file_a_notebook_has_what_was_run() -> None:
 )
 def test_what_is_no_notebook_is_no_traceback(text: bytes) -> None:
     with contextlib.suppress(JlrError):
-        content = notebook.read(text, "x.ipynb")
-        assert notebook.filled(content, runs(ran("a", "1", 1))).homeless == 1
+        content = notebook_copy.read(text, "x.ipynb")
+        assert notebook_copy.filled(content, runs(ran("a", "1", 1))).homeless == 1
 
 
 def test_a_file_that_is_no_notebook_is_named() -> None:
     with pytest.raises(JlrError, match=r"`x\.ipynb` is not a notebook of format 4"):
-        notebook.read(b'{"worksheets": []}', "x.ipynb")
+        notebook_copy.read(b'{"worksheets": []}', "x.ipynb")
 
 
 def test_what_was_run_after_the_last_save_brings_its_code() -> None:
     order = runs(ran("old", "1", 1), ran("newer", "2", 5, "c1"), ran("typed", "3", 6, "c9"))
-    copy = notebook.filled(book(cell("new", "c1")), order, saved_at=4.0)
+    copy = notebook_copy.filled(book(cell("new", "c1")), order, saved_at=4.0)
     assert [each["source"] for each in copy.content["cells"][1:]] == ["newer", "typed"]
     assert outputs(copy) == ["2", "3"]
     assert copy.content["cells"][2]["id"] == "c9"
@@ -131,4 +133,4 @@ def test_cells_with_missing_output_are_counted() -> None:
     content = book(cell("a", "c1"), cell("b", "c2"))
     lost = record("lost", {"from": 1.0, "until": 1.5, "why": "bound"}, request="")
     told = runs_of([*ran("a", "1", 1, "c1"), *ran("b", "2", 2, "c2"), lost]).all()
-    assert notebook.filled(content, told).incomplete == 1
+    assert notebook_copy.filled(content, told).incomplete == 1

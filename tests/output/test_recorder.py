@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from websocket import create_connection
 
 from tests.lab.containers import Container, ContainerFactory
-from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.long import LONG
@@ -25,14 +23,6 @@ FOLDER = "/tmp/jlr-0"
 def here(containers: ContainerFactory) -> Container:
     """A container for all tests of this file; the first one's start launches Jupyter in it."""
     return containers()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def desk(file_laptop: Laptop) -> Iterator[Desktop]:
-    """The desktop of the laptop, whose link begins with the first test."""
-    with desktop() as shown:
-        file_laptop.environment["DBUS_SESSION_BUS_ADDRESS"] = shown.address
-        yield shown
 
 
 def raw(here: Container) -> str:
@@ -172,19 +162,6 @@ def test_a_cell_that_ran_when_its_container_was_killed_is_told_as_ended(
             [run] = json.loads(file_laptop.jlr("output", own.name, "--json").stdout)
             assert (run["status"], run["ended"] is None) == ("gone", False)
         assert raw(own).count('"state":"gone"') == 1
-
-
-def test_a_dead_kernel_is_told_on_the_desktop(
-    file_laptop: Laptop, here: Container, desk: Desktop
-) -> None:
-    session = started(file_laptop, here, "--notify")
-    with session.notebook("work/dead.ipynb") as kernel:
-        kernel.await_start()
-        kernel.run("1")
-        # Its notebook is known by now; the first look tells nothing of the past.
-        kernel.send("import os, time; time.sleep(12); os.kill(os.getpid(), 9)")
-        told = desk.wait()
-    assert told == [(f"lab/{here.name}", "the kernel of work/dead.ipynb has died")]
 
 
 def test_a_server_of_somebody_else_is_recorded_from_start_on_and_no_other_kernel(

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.output import pieces
-from jlremote.output.pieces import Reader
-from jlremote.output.records import KINDS, Record, parsed
+from jlremote.output import recorded_files
+from jlremote.output.recorded_files import KINDS, Reader, Record, parsed
 from tests.output.parts import line
 
 JSON = st.recursive(
@@ -64,7 +63,7 @@ def taken(reader: Reader, data: Iterable[bytes]) -> list[Record]:
 
 def printed(folder: Path, reader: Reader, *, end_only: bool = False) -> bytes:
     """Return what the script prints of a folder."""
-    script = pieces.script(f"directory={folder}\n", reader, end_only=end_only)
+    script = recorded_files.script(f"directory={folder}\n", reader, end_only=end_only)
     return subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
 
 
@@ -88,7 +87,7 @@ def test_pieces_of_any_size_give_the_same_records(data: st.DataObject) -> None:
 
 
 def test_only_what_is_new_is_read_however_often_the_connection_breaks(tmp_path: Path) -> None:
-    folder = tmp_path / pieces.FOLDER
+    folder = tmp_path / recorded_files.FOLDER
     folder.mkdir()
     reader, lines = Reader(), [line("stream", {"text": f"é{at}"}) for at in range(200)]
     found: list[Record] = []
@@ -113,7 +112,7 @@ def test_only_what_is_new_is_read_however_often_the_connection_breaks(tmp_path: 
 def test_the_end_of_each_kernel_is_its_last_two_pieces_and_says_how_much_is_left_out(
     tmp_path: Path,
 ) -> None:
-    folder, reader = tmp_path / pieces.FOLDER, Reader()
+    folder, reader = tmp_path / recorded_files.FOLDER, Reader()
     folder.mkdir()
     for name in ("k.8", "k.9", "k.10", "k", "a-1", "b.x.1", "b.x"):
         (folder / f"{name}.jsonl").write_bytes(line("stream", {"text": name}))
@@ -123,10 +122,10 @@ def test_the_end_of_each_kernel_is_its_last_two_pieces_and_says_how_much_is_left
 
 
 def test_files_are_followed_until_the_reader_goes(tmp_path: Path) -> None:
-    folder = tmp_path / pieces.FOLDER
+    folder = tmp_path / recorded_files.FOLDER
     folder.mkdir()
     reader = Reader()
-    script = pieces.script(f"directory={tmp_path}\n", reader, follow=True)
+    script = recorded_files.script(f"directory={tmp_path}\n", reader, follow=True)
     argv = ("sh", "-c", script)
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as following:
         assert following.stdin is not None

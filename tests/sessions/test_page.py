@@ -16,7 +16,7 @@ import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from tests.adversity.sites import ASK, site
 from tests.lab.browser import ELSEWHERE, SECONDS, open_notebook, outputs, run_cell
 from tests.lab.containers import Container

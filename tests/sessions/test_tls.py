@@ -173,13 +173,12 @@ def test_a_server_that_shows_another_certificate_than_its_file_has_gets_nothing(
 @pytest.mark.parametrize(
     ("texts", "words", "why"),
     [
-        ({f"{USERS}.py": f"get_config().ServerApp.ssl_options = {BOTH}"}, (), "own file does not"),
         LONG({}, (NAMED, f"--client-ca={FILE}"), "is not proved: it asks for one of its clients"),
         LONG(
             {f"{USERS}.py": f"get_config().ServerApp.certfile = '/srv/'{FILE[5:]!r}"}, (), "no file"
         ),
     ],
-    ids=["ssl_options", "client's", "unknown"],
+    ids=["client's", "unknown"],
 )
 def test_a_server_whose_certificate_cannot_be_proved_is_refused_with_the_reason(
     laptop: Laptop, container: ContainerFactory, texts: dict[str, str], words: tuple[str], why: str

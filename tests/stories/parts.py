@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.hosts.context import Context
-from jlremote.jupyter.ports.endpoint import Endpoint
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.laptop.sessions import MountRecord
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
-from jlremote.mounts.points import Holder, MountPoint
+from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.questions import Asker, Question
 

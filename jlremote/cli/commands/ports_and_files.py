@@ -260,12 +260,12 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
         jlr cp 'cont1:runs/*.png' figures     # quoted, so it is expanded there
         jlr cp -r src dgx:~/src               # the host's own files
     """
-    from jlremote.copies import copy as workflow
+    from jlremote.copies.cp import copy
 
     *sources, target = paths
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
     context = invocation.context()
-    copied = workflow.copy(sources, target, context, recursive=recursive, preserve=preserve)
+    copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
         answer_json(vars(copied))

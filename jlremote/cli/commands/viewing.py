@@ -192,7 +192,7 @@ def logs(
 
 @command("output")
 @shared.session_argument
-@click.argument("notebook", required=False, shell_complete=candidates.notebooks)
+@click.argument("notebook", required=False)
 @option("-f --follow", "Show also what comes, until Ctrl-C.")
 @option(
     "--save COPY",
@@ -239,7 +239,7 @@ def output(
 
 
 def _show_output(session: str | None, notebook: str | None, context: Context) -> int:
-    from jlremote.output import live
+    from jlremote.output import view
     from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
 
@@ -249,7 +249,7 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     if as_json():
         answer_json([run.to_json() for run in outputs.runs])
         return code
-    CellOutput().show(live.whole(outputs.runs, outputs.lost))
+    CellOutput().show(view.whole(outputs.runs, outputs.lost))
     if not outputs.runs:
         context.progress.note("no cell has run")
     if outputs.left_out:
@@ -264,8 +264,8 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
 
 
 def _follow_output(session: str | None, notebook: str | None, context: Context) -> None:
-    from jlremote.output.live import Live, ended
     from jlremote.output.reading import followed
+    from jlremote.output.view import Live, ended
 
     records = followed(session, notebook, context)
     if as_json():
@@ -282,11 +282,11 @@ def _follow_output(session: str | None, notebook: str | None, context: Context) 
 def _save_copy(
     session: str | None, notebook: str | None, copy: Path, context: Context, *, force: bool
 ) -> None:
-    from jlremote.output import copy as copies
+    from jlremote.output import notebook_copy
     from jlremote.output.reading import recorded
 
-    copies.check_destination(copy, force=force)
-    saved = copies.save(recorded(session, notebook, context), copy, context, force=force)
+    notebook_copy.check_destination(copy, force=force)
+    saved = notebook_copy.save(recorded(session, notebook, context), copy, context, force=force)
     cells = "1 cell" if saved.cells == 1 else f"{saved.cells} cells"
     text = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
     answer_either(text, saved.to_json())

@@ -107,15 +107,6 @@ def _local_paths(typed: str) -> list[str]:
     return [f"{folder}{slash}{name}" for name in shown]
 
 
-@_completer
-def notebooks(context: click.Context, _typed: str) -> Iterable[str]:
-    """Complete a recorded notebook of the typed session, if its host is connected."""
-    from jlremote.output.reading import recorded_names
-
-    invocation = _invocation(context)
-    return recorded_names(context.params.get("session"), invocation.context(silent=True))
-
-
 def folders(_: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem[str]]:
     """Let the shell complete a folder; click's own type would look into dead mounts."""
     from click.shell_completion import CompletionItem

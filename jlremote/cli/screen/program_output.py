@@ -22,7 +22,7 @@ from jlremote.cli.screen.terminal import coloured, watched, writing
 from jlremote.text import begun_sequence, without_controls
 
 if TYPE_CHECKING:
-    from jlremote.output.live import Line
+    from jlremote.output.view import Line
 
 # The colours, the cursor's steps, the column, the erased rest of a line; CR and backspace.
 _KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")

@@ -1,21 +1,17 @@
-"""What the pages of a server may do, and what it says outside its own path: nothing.
+"""What the pages of a server do after a loss, and what it says outside its own path: nothing.
 
-A page asks again where its request, or what its kernel said, was lost on the way. When an address
-of the machine changes, Chromium ends the requests that wait behind the six which it has under way
-to one host, and JupyterLab shows a dialog for each. So each page of the server begins with a script
-in the place of `fetch`, which JupyterLab takes up only later. A labextension would need a folder of
-its own and be listed to the user. With each WebSocket to a kernel the script tells how many
-messages the page has received of that kernel; see `resumption`. A browser hands out no message
-after a page has closed its WebSocket, so what the script counts is what the page has.
+A page asks again where its request, or what its kernel said, was lost: when an address of the
+machine changes, Chromium ends the requests that wait behind the six under way to one host, and
+JupyterLab shows a dialog for each. So each page begins with a script in the place of `fetch`. With
+each WebSocket to a kernel the script tells how many messages the page has received of that kernel;
+see `resumption`.
 
-Pages alone have a limit on the rate of what they are sent. Jupyter leaves out what a kernel prints
+Pages alone have a limit on the rate of what they are sent: Jupyter leaves out what a kernel prints
 above 1 MB or 1,000 messages a second, as a browser could crash. The programs of `jlr kernels` and
-`jlr lab` get all, as from a kernel of their own machine, up to what waits for one that reads
-slowly. Browsers say where their page is from, others do not.
+`jlr lab` get all. Browsers say where their page is from, others do not.
 
-Nothing is answered outside the server's own path. Jupyter's error pages and headers name its
-`base_url`, and who knows that can ask for the cookie that is kept to it. All that the server has
-lies below.
+Jupyter's error pages and headers name its `base_url`, and who knows that can ask for the cookie
+that is kept to it. So nothing is answered outside that path.
 
 It is for each server since Notebook 6, on Python 3.6 and newer. Notebook 6 itself does not `fetch`.
 """
@@ -122,7 +118,9 @@ def begin_pages(handler: Any) -> None:
 
 
 def is_limited(handler: Any) -> bool:
-    """Return whether a limit counts for a WebSocket."""
+    """Return whether a limit counts for a WebSocket: not for what has waited (`resumption`)."""
+    if not getattr(handler, "limit_rate", True):
+        return False
     if "Origin" in handler.request.headers:
         return True
     stream = getattr(handler.ws_connection, "stream", None)
@@ -130,7 +128,7 @@ def is_limited(handler: Any) -> bool:
 
 
 def limit_pages(package: str) -> None:
-    """Limit the rate of pages alone, in the server of that package."""
+    """Limit the rate of pages alone in the server of a package."""
     kernels = package + ".services.kernels."
     try:
         channels: Any = import_module(kernels + "connection.channels")
@@ -149,12 +147,12 @@ def limit_pages(package: str) -> None:
 
 
 def where_limited(limit: Any) -> Any:
-    """Return a limit that is 0, which is none, where it does not count."""
+    """Return a limit that is 0 (none) for WebSockets without a limit."""
     return lambda handler: limit(handler) if is_limited(handler) else 0
 
 
 def say_nothing_outside(package: str) -> None:
-    """Let the server of that package answer 404 outside its own path."""
+    """Let the server of a package answer 404 outside its own path."""
     if package == "notebook":
         answer_outside(import_module("notebook.notebookapp").NotebookWebApplication)
     else:

@@ -1,15 +1,13 @@
 """Send a page each message of its kernel once, over however many connections that takes.
 
 Jupyter hands what it keeps for a page to its next connection, and writes what comes into that. With
-the connection goes what it was handed, what was written and has not arrived, and what comes from
-then on, if it ended while it was handed the rest. Of several pages of a kernel, as of the two
-connections that JupyterLab 2 and 3 have to each, it keeps what is for the last to go.
+the connection goes what was written and has not arrived, and all from then on if it ended while it
+was handed the rest. Of several pages of a kernel it keeps what is for the last to go.
 
 Here each page has a queue, which no connection takes over. A message leaves it once the page is
 known to have it. A page of this server says with each connection how many messages it has received
-(`pages`), and goes on there. For any other client its pongs count, as they come in the
-order of what it receives: what it has not confirmed is sent again. A page that its person closed is
-left as Jupyter has it.
+(`pages`), and goes on there. For any other client its pongs count: what it has not confirmed is
+sent again. A page that its person closed is left as Jupyter has it.
 
 It is for each server since Notebook 6, on Python 3.6 and newer.
 """
@@ -32,7 +30,7 @@ MARK = b"jlr"
 
 
 class Queued:
-    """A message on its way, and the number of its frame once it was written."""
+    """A message for a page, with the number of its frame once it was written."""
 
     def __init__(self, stream: Any, parts: List[Any]) -> None:
         self.stream = stream
@@ -42,7 +40,7 @@ class Queued:
 
 
 class Socket:
-    """A connection of a page: how much was written into it, and how much of that has arrived."""
+    """A connection of a page, which counts the messages that were written and that arrived."""
 
     def __init__(self, connection: Any, handler: Any, send: Any) -> None:
         self._connection, self._handler, self._send = connection, handler, send
@@ -58,12 +56,11 @@ class Socket:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be written any more."""
         to = self._handler.ws_connection
         return to is None or to.client_terminated or to.server_terminated or to.stream.closed()
 
     def send(self, message: Queued) -> bool:
-        """Write a message; return whether that is done, and not left out as too much."""
+        """Write a message; return `False` if the rate limit has left it out."""
         before = self.number
         try:
             self._send(self._connection, message.stream, message.parts)
@@ -80,7 +77,6 @@ class Socket:
         return written
 
     def ask(self) -> None:
-        """Ping the page, unless it has all or a ping is under way."""
         if self.number > self._confirmed and not self._asked and not self.closed:
             self._asked = True
             self._handler.ping(MARK + str(self.number).encode())
@@ -98,7 +94,7 @@ class Socket:
 
 
 class PageQueue:
-    """What comes for a page, until it has it."""
+    """The messages for a page that the page is not known to have."""
 
     def __init__(self, channels: Dict[str, Any], ports: Any) -> None:
         self.channels = channels
@@ -111,7 +107,6 @@ class PageQueue:
         self.listen()
 
     def listen(self) -> None:
-        """Take what the kernel says."""
         for stream in self.channels.values():
             stream.page = self
             stream.on_recv_stream(self.take)
@@ -126,7 +121,7 @@ class PageQueue:
             self._forget(self._sent or self._waiting)
 
     def begin(self, socket: Socket) -> None:
-        """Go on behind what the page has."""
+        """Send over a new connection what the page does not have."""
         for message in list(self._waiting):
             if socket.received is None or not 0 < message.number <= socket.received:
                 break
@@ -137,14 +132,14 @@ class PageQueue:
         self._send()
 
     def end(self, socket: Socket) -> None:
-        """Keep what the page may not have, and what comes."""
+        """Keep for the next connection what the page may not have."""
         if self._socket is socket:
             self._socket = None
             self._waiting.extendleft(reversed(self._sent))
             self._sent.clear()
 
     def confirm(self, number: int) -> None:
-        """Forget what the page has, once its messages have come so far."""
+        """Forget the messages up to a number, as the page has them."""
         spare = 0 if self._socket is None or self._socket.received is None else SPARE_BYTES
         while self._sent and self._sent[0].number <= number and self._bytes > spare:
             self._forget(self._sent)
@@ -171,7 +166,7 @@ class PageQueue:
 
 
 class Heard:
-    """A channel that Jupyter waits at for a first message, which is the page's none the less."""
+    """A channel on which Jupyter waits for a first message, while the page gets all messages."""
 
     def __init__(self, page: PageQueue, stream: Any) -> None:
         self._page, self._stream = page, stream
@@ -199,7 +194,7 @@ class Pages:
         self._away: Dict[str, Dict[str, PageQueue]] = {}
 
     def keep(self, manager: Any, kernel: str, session: str, channels: Dict[str, Any]) -> None:
-        """Keep what comes for a page from now on."""
+        """Keep the messages for a page that has lost its connection."""
         if not manager.buffer_offline_messages:
             self._start(manager, kernel, session, channels)
         elif channels:
@@ -228,7 +223,7 @@ class Pages:
         return {"session_key": session, "channels": page.channels, "buffer": []}
 
     def end(self, manager: Any, kernel: str) -> None:
-        """Keep nothing of a kernel any more."""
+        """Drop all that is kept of a kernel."""
         for page in self._away.pop(kernel, {}).values():
             page.drop()
         self._stop(manager, kernel)
@@ -251,7 +246,7 @@ class Pages:
 
 
 def resume(package: str) -> None:
-    """Do it in the server of that package, `jupyter_server` or `notebook`."""
+    """Send each message once in the server of a package, `jupyter_server` or `notebook`."""
     kernels = package + ".services.kernels."
     manager: Any = import_module(kernels + "kernelmanager").MappingKernelManager
     if hasattr(manager, "pages"):  # the configuration was read twice
@@ -260,7 +255,7 @@ def resume(package: str) -> None:
         channels = import_module(kernels + "connection.channels")
     except ImportError:  # older than jupyter_server 2
         connection = import_module(kernels + "handlers").ZMQChannelsHandler
-        limit_by_flag(connection)
+        connection.limit_rate = True  # as newer ones have it; see `pages.is_limited`
         replace_methods(connection, "open", "on_close", "_on_zmq_reply")
     else:
         connection = channels.ZMQChannelsWebsocketConnection
@@ -271,27 +266,15 @@ def resume(package: str) -> None:
     manager.stop_buffering = lambda self, *args: pages.end(self, *args)
 
 
-def limit_by_flag(connection: Any) -> None:
-    """Give a connection the flag `limit_rate`, as those of jupyter_server 2 have it."""
-    connection.limit_rate = True
-    for name in ("iopub_msg_rate_limit", "iopub_data_rate_limit"):
-        setattr(connection, name, property(only_if_limited(getattr(connection, name).fget)))
-
-
-def only_if_limited(limit: Any) -> Any:
-    """Return a rate limit that is 0 without the flag."""
-    return lambda connection: limit(connection) if connection.limit_rate else 0
-
-
 def replace_methods(connection: Any, beginning: str, ending: str, sending: str) -> None:
-    """Let connections take from and leave to a page's queue."""
+    """Connect the methods of Jupyter's connections to the queues of pages."""
     begin, end, send = (getattr(connection, name) for name in (beginning, ending, sending))
     create, register = connection.create_stream, connection._register_session
     nudge: Any = getattr(connection, "nudge", None)
     connection.page_socket, connection.is_over = None, False
 
     async def replace(self: Any) -> None:
-        """Take the place of the page's last connection, which may seem alive."""
+        """Replace the page's last connection, which may seem alive."""
         last = self._open_sessions.get(f"{self.kernel_id}:{self.session.session}")
         if last is not None:
             replaced = getattr(last, "connection", last)
@@ -325,7 +308,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
         PageQueue(self.channels, manager_of(self).get_kernel(self.kernel_id).ports)
 
     def nudge_unless_again(self: Any) -> Any:
-        """Let Jupyter wait until the kernel is heard, but not a page that has heard it."""
+        """Wait for a first message of the kernel, as Jupyter does, unless the page came back."""
         channels = self.channels
         page = channels["iopub"].page
         if page.again:
@@ -341,7 +324,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
         stream.page.take(stream, parts)
 
     def end_once(self: Any) -> None:
-        """End; Jupyter keeps the channels if it takes the connection for the only one."""
+        """End; Jupyter keeps the channels if it counts no other connection."""
         if self.is_over:
             return
         self.is_over = True

@@ -5,7 +5,6 @@
 import hashlib
 import hmac
 import json
-import os
 import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -43,20 +42,15 @@ class Cells:
         return self.known.get(request or "")
 
     def read(self) -> None:
-        """Read the notes that are new; the server begins another file when one is full."""
-        while True:
-            try:
-                if self.file is None:
-                    self.file = open(self.path, encoding="utf-8")  # noqa: SIM115
-                for line in self.file:
-                    request, _, cell = line.strip().partition(" ")
-                    self.known[request] = cell
-                if os.fstat(self.file.fileno()).st_ino == os.stat(self.path).st_ino:
-                    break
-                self.file.close()
-                self.file = None
-            except (OSError, ValueError):
-                break
+        """Read the notes that are new."""
+        try:
+            if self.file is None:
+                self.file = open(self.path, encoding="utf-8")  # noqa: SIM115
+            for line in self.file:
+                request, _, cell = line.strip().partition(" ")
+                self.known[request] = cell
+        except (OSError, ValueError):
+            pass
         while len(self.known) > NOTES:
             del self.known[next(iter(self.known))]
 
@@ -181,7 +175,7 @@ class RecordedKernel:
             self.add(kind, content, request)
 
     def name(self) -> None:
-        """Learn the notebook's path; wait for the first one, which the server has soon."""
+        """Ask for the notebook's path, and wait a moment for the first one."""
         server = self.around.server
         unknown = self.id not in server.notebooks and self.unnamed < UNNAMED
         server.ask(again=unknown)
@@ -213,7 +207,7 @@ class RecordedKernel:
                 self.add("kernel", {"state": self.ending or "died"}, None)
 
     def add(self, kind: str, content: Dict[str, Any], request: Optional[str]) -> None:
-        """Add a record; a stream grows by what follows it."""
+        """Add a record, or add a stream's text to the record before."""
         grows = self.stream
         if grows is not None and kind == "stream" and request == grows["request"]:
             now = grows["content"]
@@ -237,7 +231,7 @@ class RecordedKernel:
             self.around.store.add(record)
 
     def grown(self) -> None:
-        """Let the record of a stream grow no more; one that is long becomes several."""
+        """Finish the record of a stream; a long one becomes several."""
         if self.stream is not None:
             store, content = self.around.store, self.stream["content"]
             text = content["text"]
@@ -261,7 +255,7 @@ def read_connection(path: str) -> Optional[Connection]:
         return None
 
 
-def as_text(told: Dict[str, Any], name: str) -> Optional[str]:
+def as_text(header: Dict[str, Any], name: str) -> Optional[str]:
     """Return a part of a header, `None` where it is no text."""
-    value = told.get(name)
+    value = header.get(name)
     return value if isinstance(value, str) else None

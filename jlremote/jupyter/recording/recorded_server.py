@@ -72,7 +72,7 @@ class RecordedServer:
             pass  # it ends
 
     def get(self, path: str) -> Any:
-        """Return what the server answers; a question of ours is no use of it."""
+        """Return the answer of the server, without counting as activity."""
         connection = self.connection()
         token = self.facts.get("token")
         headers = {"Host": f"localhost:{self.facts['port']}"}

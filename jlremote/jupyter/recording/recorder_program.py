@@ -1,28 +1,23 @@
-"""The program that records what the kernels of a Jupyter server publish.
-
-Its text runs beside the server, with the server's Python and the pyzmq that every Jupyter brings.
-The docstring of `output` describes the files that it writes.
+"""The program that records what the kernels of a Jupyter server publish, until that ends.
 
 Its arguments are PID RUNTIME SESSION [BYTES]: the server's process, the folder with that server's
-runtime file and connection files, the session's folder, and how much is kept. It ends with the
-server.
+runtime file and connection files, the session's folder, and how much is kept. It runs with the
+server's Python and the pyzmq that every Jupyter brings.
 
 Messages wait in pyzmq's own thread while the program pauses, so it reads many at a time: that is
 cheap, and a kernel is never held up by it.
 """
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
+# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these
 # ruff: noqa: T201 - it is a program; what it prints is its log
 
-import ctypes
 import json
 import os
 import re
-import select
 import signal
 import sys
 import time
 from contextlib import suppress
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from jlremote.jupyter.recording.recorded_kernel import (
     BATCH,
@@ -35,15 +30,13 @@ from jlremote.jupyter.recording.recorded_server import START_SECONDS, RecordedSe
 from jlremote.jupyter.recording.store import SMALL_BYTES, Store, changed_at, kernel_of
 
 MOST_BYTES = 200 << 20  # of a session
-PAUSE_SECONDS = 0.1  # in which messages gather
-TURN_SECONDS, QUIET_SECONDS = 2, 30  # a look at the server, without and with the system's help
+PAUSE_SECONDS = 0.1  # in which messages gather, and between two looks for new kernels
+BEAT_SECONDS = 2  # between two signs of life
 LONG_SECONDS = 1  # a cell that runs longer is named in `running`
 LEAVING_SECONDS = 2
-TRIES = 30
+TRIES = 30  # looks after a change: a file may not be whole, or its kernel not known to be ours
 
 CONNECTION = re.compile(r"kernel-(.+)\.json")
-# inotify(7): IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE
-CHANGES = 0x8 | 0x80 | 0x200
 
 
 class Recorder:
@@ -61,42 +54,21 @@ class Recorder:
         cells = Cells(os.path.join(folder, "cells"))
         self.around = Surroundings(zmq.Context(), self.poller, server, cells, self.store)
         self.kernels: Dict[str, RecordedKernel] = {}
-        self.told = ""
+        self.written = ""
         self.ended = False
-        self.tries = 0  # left to learn which kernels are the server's
-        self.changes = self.watch(server.runtime)
-        self.process = self.watch_process()
-
-    def watch(self, folder: str) -> Optional[int]:
-        """Return a descriptor that is readable once a file in a folder changes."""
-        try:
-            library = ctypes.CDLL(None, use_errno=True)
-            found = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-            if found < 0 or library.inotify_add_watch(found, os.fsencode(folder), CHANGES) < 0:
-                return None
-        except (AttributeError, OSError):
-            return None
-        self.poller.register(found, select.POLLIN)
-        return int(found)
-
-    def watch_process(self) -> Optional[int]:
-        """Return a descriptor that is readable once the server ends."""
-        try:
-            found = os.pidfd_open(self.server.pid)  # type: ignore[attr-defined,unused-ignore]
-        except (AttributeError, OSError):  # older than Python 3.9 or Linux 5.3
-            return None
-        self.poller.register(found, select.POLLIN)
-        return int(found)
+        self.changed = 0.0  # when a file of the runtime folder came or went last
+        self.tries = 0
+        self.beat = 0.0
 
     def run(self) -> None:
         """Record until the server ends."""
         others = self.missed()
-        self.find(anew=True)
+        self.find()
         if not others:
             self.tell_gone()
         self.store.write()
         while self.server.runs and not self.ended:
-            self.poller.poll(self.patience() * 1000)
+            self.poller.poll(PAUSE_SECONDS * 1000)
             self.turn()
             time.sleep(PAUSE_SECONDS)
         self.turn()
@@ -106,23 +78,15 @@ class Recorder:
             kernel.close()
         self.store.write()
 
-    def patience(self) -> float:
-        """Return for how many seconds there is nothing to do, if nothing comes."""
-        own = self.kernels.values()
-        if self.tries:
-            return PAUSE_SECONDS
-        if any(kernel.busy or kernel.gone for kernel in own) or self.told:
-            return LONG_SECONDS
-        return TURN_SECONDS if None in (self.changes, self.process) else QUIET_SECONDS
-
     def turn(self) -> None:
         """Record what has come, and follow the kernels that begin and end."""
-        changed = False
-        if self.changes is not None:
-            with suppress(BlockingIOError):
-                changed = bool(os.read(self.changes, 1 << 16))
-        if changed or self.changes is None or self.tries:
-            self.find(anew=changed)
+        now, changed = time.monotonic(), changed_at(self.server.runtime)
+        if changed != self.changed:
+            self.changed, self.tries = changed, TRIES
+        alive = now - self.beat > BEAT_SECONDS
+        if self.tries or alive:
+            self.tries = max(0, self.tries - 1)
+            self.find()
         for kernel in list(self.kernels.values()):
             while kernel.read() == BATCH:
                 self.store.write()
@@ -133,40 +97,37 @@ class Recorder:
                 del self.kernels[kernel.id]
         self.store.write()
         self.tell_running()
-        try:
-            os.utime(self.state)
-        except OSError:  # the session's folder was removed
-            self.ended = self.ended or not os.path.isdir(self.store.folder)
+        if alive:
+            self.beat = now
+            try:
+                os.utime(self.state)
+            except OSError:  # the session's folder was removed
+                self.ended = self.ended or not os.path.isdir(self.store.folder)
 
-    def find(self, anew: bool) -> None:
+    def find(self) -> None:
         """Subscribe to kernels that are new, and leave those that are gone."""
-        found = {}
+        connections = {}
         for name in os.listdir(self.server.runtime) if os.path.isdir(self.server.runtime) else ():
             named = CONNECTION.fullmatch(name)
             if named:
                 connection = read_connection(os.path.join(self.server.runtime, name))
                 if connection is not None:
-                    found[named[1]] = connection
+                    connections[named[1]] = connection
         for kernel in self.kernels.values():
-            if kernel.id not in found and kernel.gone is None:
+            if kernel.id not in connections and kernel.gone is None:
                 kernel.gone = time.monotonic() + LEAVING_SECONDS
-        strange = False
-        for ident, connection in found.items():
+        for ident, connection in connections.items():
             known = self.kernels.get(ident)
             if known is None and self.is_ours(ident):
                 self.kernels[ident] = RecordedKernel(ident, self.around, connection)
                 self.server.ask(again=True)
-            elif known is None:
-                strange = True
+            elif known is None and self.tries:
+                self.server.ask(again=True)
             elif known is not None and known.connection != connection:  # it has other ports by now
                 known.read()
                 known.close()
                 known.connection, known.gone = connection, None
                 known.open()
-
-        self.tries = (TRIES if anew else max(0, self.tries - 1)) if strange else 0
-        if self.tries:
-            self.server.ask(again=True)
 
     def is_ours(self, ident: str) -> bool:
         """Return whether a connection file is one of the server's: folders may be shared."""
@@ -178,7 +139,7 @@ class Recorder:
         return ident in (self.server.kernels or ())
 
     def missed(self) -> bool:
-        """Say in the records of kernels that run since when this server was not listened to.
+        """Record for each kernel that runs from when to when no recorder listened.
 
         Return whether another server may have kernels that were recorded.
         """
@@ -200,7 +161,7 @@ class Recorder:
         return pid != str(server.pid) and bool(start) and process_start(int(pid)) == start
 
     def tell_gone(self) -> None:
-        """Say in the records of kernels that are not the server's that they are gone."""
+        """Record that kernels which the server does not have any more are gone."""
         if not self.is_ours(""):  # it tells which ones are
             self.server.learn()
             if self.server.kernels is None:
@@ -220,14 +181,14 @@ class Recorder:
 
     def tell_running(self) -> None:
         """Write which cells have been running for a while, and since when."""
-        now, told = time.time(), {}
+        now, cells = time.time(), {}
         for kernel in self.kernels.values():
             if kernel.busy and now - kernel.busy[1] >= LONG_SECONDS:
                 notebook = self.server.notebooks.get(kernel.id)
-                told[kernel.id] = {"notebook": notebook, "since": kernel.busy[1]}
-        text = json.dumps(told) if told else ""
-        if text != self.told:
-            self.told = text
+                cells[kernel.id] = {"notebook": notebook, "since": kernel.busy[1]}
+        text = json.dumps(cells) if cells else ""
+        if text != self.written:
+            self.written = text
             try:
                 write_whole(self.running, text)
             except OSError as failure:
@@ -250,7 +211,7 @@ def write_whole(path: str, text: str) -> None:
 
 
 def alone(folder: str, pid: int) -> bool:
-    """Take the lock of a server's recorder, for life; return whether another one has it."""
+    """Take the lock of a server's recorder; return `False` if another recorder has it."""
     import fcntl  # Windows has none
 
     held = os.open(f"{folder}/lock-{pid}", os.O_RDWR | os.O_CREAT, 0o600)

@@ -16,7 +16,7 @@ PIECE = re.compile(r"(.+?)(?:\.(\d+))?\.jsonl")
 
 
 class Store:
-    """The files of a session's records, bounded in all."""
+    """The files of a session's records, with a limit on their total size."""
 
     def __init__(self, folder: str, most: int) -> None:
         self.folder = folder
@@ -28,9 +28,9 @@ class Store:
 
     def pieces(self) -> List[str]:
         """Return the paths of all files, the oldest first."""
-        found = (PIECE.fullmatch(name) for name in os.listdir(self.folder))
+        matches = (PIECE.fullmatch(name) for name in os.listdir(self.folder))
         # A kernel's file that is still written to has no number.
-        number = {each[0]: float(each[2] or "inf") for each in found if each}
+        number = {each[0]: float(each[2] or "inf") for each in matches if each}
         paths = [os.path.join(self.folder, name) for name in number]
         return sorted(paths, key=lambda path: (changed_at(path), number[os.path.basename(path)]))
 
@@ -57,7 +57,7 @@ class Store:
         why: str,
         like: Optional[Dict[str, Any]] = None,
     ) -> None:
-        """Add the record that says that others are missing."""
+        """Add a record which says that other records are missing."""
         place = {"notebook": None, "cell": None, "request": None}
         place.update({key: (like or place).get(key) for key in place})
         content = {"from": since, "until": until, "why": why}
@@ -107,7 +107,7 @@ class Store:
         self.sizes[path] = size + len(data)
 
     def drop_oldest(self) -> bool:
-        """Delete the oldest piece of some size, with its kernel's small ones before it; say so."""
+        """Delete the oldest large piece and older ones of its kernel, and record the loss."""
         pieces = self.pieces()
         large = [path for path in pieces if self.sizes.get(path, 0) > SMALL_BYTES]
         if len(large) < 2:
@@ -125,13 +125,13 @@ class Store:
 
 
 def kernel_of(path: str) -> str:
-    """Return the kernel that a file's records are of."""
+    """Return the kernel of a file, by its name."""
     named = PIECE.fullmatch(os.path.basename(path))
     return named[1] if named else ""
 
 
 def ends(path: str) -> Dict[str, Any]:
-    """Return the first record of a file, and as `last` the time of the last one."""
+    """Return the first record of a file; `last` is the time of the last record."""
     try:
         with open(path, "rb") as file:
             first = json.loads(file.readline().decode("utf-8"))
@@ -144,7 +144,7 @@ def ends(path: str) -> Dict[str, Any]:
 
 
 def parted(lines: List[bytes], size: int) -> List[bytes]:
-    """Return lines joined to parts of at most a size, or of one line that is longer."""
+    """Join lines to parts of at most `size` bytes; a longer line is a part of its own."""
     parts: List[bytes] = []
     part: List[bytes] = []
     length = 0

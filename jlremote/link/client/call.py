@@ -6,12 +6,13 @@ import os
 import socket as plain_sockets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
 from jlremote.link.client.dial import NoLink, dial, next_message, start_link, turn
-from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import Message, is_there, receive, send
 from jlremote.questions import Asker, Question
 
@@ -25,91 +26,10 @@ END_SECONDS = 2.0
 # the time that it takes for that, a person is told after three.
 UNANSWERED_SECONDS = 2.0
 
-
 Explain = Callable[[JlrError], JlrError]
 
 
-class Call:
-    """A request that the link has accepted; `on_silence` is that of `next_message`.
-
-    `unanswered` is called where the host may not answer.
-    """
-
-    def __init__(
-        self,
-        socket: Socket,
-        files: LinkFiles,
-        asker: Asker,
-        explain: Explain,
-        unanswered: Callable[[], None],
-    ) -> None:
-        self._socket = socket
-        self._files = files
-        self._asker = asker
-        self._explain = explain
-        self._unanswered = unanswered
-        self._runs_script = False
-        self._is_answered = False
-        self.on_silence: Callable[[], None] = lambda: None
-
-    def messages(self) -> Generator[Message]:
-        """Yield the link's messages up to the result, and answer its questions in between.
-
-        Raises:
-            JlrError: what the link reports; `LinkLost` when it breaks off.
-        """
-        while True:
-            try:
-                if not (self._is_answered or is_there(self._socket, UNANSWERED_SECONDS)):
-                    self._unanswered()
-                message = next_message(self._socket, self._files, self.on_silence)
-            except (EOFError, OSError) as gone:
-                raise LinkLost(
-                    f"the link to `{self._files.host}` ended before it answered",
-                    hint=f"try again; its log is {self._files.log}",
-                ) from gone
-            except (KeyboardInterrupt, SystemExit):
-                self._end_script()
-                raise
-            self._runs_script = self._runs_script or "connected" in message
-            self._is_answered = "connected" not in message
-            if "ask" in message:
-                with suppress(OSError):  # it may have given up waiting, as its next message says
-                    send(self._socket, self._reply(message))
-                continue
-            if "error" in message:
-                raise self._explain(from_json(message))
-            yield message
-            if "result" in message:
-                return
-
-    def say(self, message: Message) -> None:
-        """Send one message; if that fails, the link's next message tells why."""
-        with suppress(OSError):
-            send(self._socket, message)
-
-    def take_over(self) -> plain_sockets.socket:
-        """Return the socket, which carries another protocol after the result."""
-        return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
-
-    def _end_script(self) -> None:
-        """End the script and wait for it, so that rollback does not run beside it."""
-        if not self._runs_script:
-            return
-        with suppress(EOFError, OSError, ValueError):
-            send(self._socket, {"end": True})
-            while is_there(self._socket, END_SECONDS):
-                if not {"error", "result"}.isdisjoint(receive(self._socket)):
-                    return
-
-    def _reply(self, message: Message) -> Message:
-        question = Question(message["ask"], message["text"], echo=message["echo"])
-        try:
-            return {"answer": self._asker.ask(question)}
-        except JlrError as declined:
-            return {"declined": declined.to_json()}
-
-
+@dataclass
 class Caller:
     """Sends requests to the link of one host, and starts the link if none runs.
 
@@ -118,22 +38,13 @@ class Caller:
     the host may not answer.
     """
 
-    def __init__(
-        self,
-        files: LinkFiles,
-        asker: Asker,
-        agent_socket: str | None,
-        restore: Callable[[], None],
-        explain: Explain = lambda error: error,
-        unanswered: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._files = files
-        self._asker = asker
-        self._agent_socket = agent_socket
-        self._restore = restore
-        self._explain = explain
-        self._unanswered = unanswered
-        self._restoring = False
+    files: LinkFiles
+    asker: Asker
+    agent_socket: str | None
+    restore: Callable[[], None]
+    explain: Explain = lambda error: error
+    unanswered: Callable[[], None] = lambda: None
+    _restoring: bool = False
 
     def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
         """Return the result of an operation (see `call`).
@@ -155,10 +66,9 @@ class Caller:
         Raises:
             NoLink: no link runs, and none was to be started.
         """
-        common = {"op": operation, "version": __version__, "agent": self._agent_socket}
+        common = {"op": operation, "version": __version__, "agent": self.agent_socket}
         with self._accepted(common | arguments, start=start) as socket:
-            unanswered = self._unanswered if operation != "answers" else lambda: None
-            yield Call(socket, self._files, self._asker, self._explain, unanswered)
+            yield Call(socket, self, answers_later=operation == "answers")
 
     def _accepted(self, request: Message, *, start: bool) -> Socket:
         """Return the socket of a link that has accepted the request.
@@ -175,7 +85,7 @@ class Caller:
                 continue
             try:
                 send(socket, request)
-                if "accepted" in next_message(socket, self._files):
+                if "accepted" in next_message(socket, self.files):
                     return socket
             except (EOFError, OSError):
                 pass
@@ -184,23 +94,23 @@ class Caller:
                 raise
             socket.close()
         raise Bug(
-            f"the link to `{self._files.host}` ends as soon as it is used",
-            hint=f"its log is {self._files.log}",
+            f"the link to `{self.files.host}` ends as soon as it is used",
+            hint=f"its log is {self.files.log}",
         )
 
     def _dial(self, *, start: bool) -> Socket:
         try:
-            socket = dial(self._files)
+            socket = dial(self.files)
         except NoLink:
             if not start:
                 raise
-            start_link(self._files)
-            socket = dial(self._files)
-        if not start or self._restoring or not self._files.restoring.exists():
+            start_link(self.files)
+            socket = dial(self.files)
+        if not start or self._restoring or not self.files.restoring.exists():
             return socket
         socket.close()
         self._bring_back()
-        return dial(self._files)
+        return dial(self.files)
 
     def _bring_back(self) -> None:
         """Restore what the last link held, or wait for the command that does.
@@ -211,9 +121,78 @@ class Caller:
         self._restoring = True
         try:
             self.ask("status", connect=True)
-            with turn(self._files):
-                if self._files.restoring.exists():
-                    self._restore()
-                    self._files.restoring.unlink(missing_ok=True)
+            with turn(self.files):
+                if self.files.restoring.exists():
+                    self.restore()
+                    self.files.restoring.unlink(missing_ok=True)
         finally:
             self._restoring = False
+
+
+class Call:
+    """A request that the link has accepted; `on_silence` is that of `next_message`."""
+
+    def __init__(self, socket: Socket, caller: Caller, *, answers_later: bool) -> None:
+        self.on_silence: Callable[[], None] = lambda: None
+        self._socket = socket
+        self._caller = caller
+        self._runs_script = False
+        self._is_answered = answers_later
+
+    def messages(self) -> Generator[Message]:
+        """Yield the link's messages up to the result, and answer its questions in between.
+
+        Raises:
+            JlrError: what the link reports; `LinkLost` when it breaks off.
+        """
+        while True:
+            try:
+                if not (self._is_answered or is_there(self._socket, UNANSWERED_SECONDS)):
+                    self._caller.unanswered()
+                message = next_message(self._socket, self._caller.files, self.on_silence)
+            except (EOFError, OSError) as gone:
+                files = self._caller.files
+                raise LinkLost(
+                    f"the link to `{files.host}` ended before it answered",
+                    hint=f"try again; its log is {files.log}",
+                ) from gone
+            except (KeyboardInterrupt, SystemExit):
+                self._end_script()
+                raise
+            self._runs_script = self._runs_script or "connected" in message
+            self._is_answered = "connected" not in message
+            if "ask" in message:
+                with suppress(OSError):  # it may have given up waiting, as its next message says
+                    send(self._socket, self._reply(message))
+                continue
+            if "error" in message:
+                raise self._caller.explain(from_json(message))
+            yield message
+            if "result" in message:
+                return
+
+    def say(self, message: Message) -> None:
+        """Send one message; after a failure the link's next message tells the reason."""
+        with suppress(OSError):
+            send(self._socket, message)
+
+    def take_over(self) -> plain_sockets.socket:
+        """Return the socket, which carries another protocol after the result."""
+        return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
+
+    def _end_script(self) -> None:
+        """End the script and wait for it, so that rollback does not run beside it."""
+        if not self._runs_script:
+            return
+        with suppress(EOFError, OSError, ValueError):
+            send(self._socket, {"end": True})
+            while is_there(self._socket, END_SECONDS):
+                if not {"error", "result"}.isdisjoint(receive(self._socket)):
+                    return
+
+    def _reply(self, message: Message) -> Message:
+        question = Question(message["ask"], message["text"], echo=message["echo"])
+        try:
+            return {"answer": self._caller.asker.ask(question)}
+        except JlrError as declined:
+            return {"declined": declined.to_json()}

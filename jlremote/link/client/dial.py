@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import Bug, JlrError, from_json
-from jlremote.link.wire.authentication import NotProved, authenticate_link
-from jlremote.link.wire.files import LinkFiles, write_destination
-from jlremote.link.wire.protocol import READY, Message, is_there, receive
+from jlremote.link.wire import protocol
+from jlremote.link.wire.link_files import LinkFiles, write_destination
+from jlremote.link.wire.protocol import Message
 
 if TYPE_CHECKING:
     import subprocess
@@ -49,8 +49,8 @@ def dial(files: LinkFiles) -> Socket:
         raise NoLink(f"no link to `{files.host}` runs") from missing
     try:
         _wait_for_challenge(socket, files)
-        authenticate_link(socket, secret)
-    except (OSError, EOFError, NotProved) as leaving:
+        protocol.authenticate_link(socket, secret)
+    except (OSError, EOFError, protocol.NotProved) as leaving:
         socket.close()
         raise NoLink(f"the link to `{files.host}` is ending") from leaving
     except BaseException:
@@ -75,16 +75,10 @@ def _connected(address: str) -> Socket:
     return socket
 
 
-def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
-    """Wait for the link's first message; a suspended process accepts and says nothing."""
-    if not is_there(socket, ANSWER_SECONDS):
-        raise _stuck(socket, files)
-
-
 def next_message(
     socket: Socket, files: LinkFiles, on_silence: Callable[[], None] = lambda: None
 ) -> Message:
-    """Return the link's next message, however late; but it must answer to others meanwhile.
+    """Return the link's next message, and check while it waits that the link answers others.
 
     `on_silence` is called each time that the link has been found to run and still said nothing; an
     exception from it is passed on.
@@ -93,21 +87,21 @@ def next_message(
         LinkStuck: the link does not answer; its process may be suspended.
         OSError, EOFError, ValueError: see `receive`.
     """
-    while not is_there(socket, SILENCE_SECONDS):
+    while not protocol.is_there(socket, SILENCE_SECONDS):
         with suppress(NoLink):  # it is ending, and its last message may be under way
             dial(files).close()
         on_silence()
-    return receive(socket)
+    return protocol.receive(socket)
 
 
-def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:
+def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
+    """Wait for the link's first message; a suspended process accepts and says nothing."""
+    if protocol.is_there(socket, ANSWER_SECONDS):
+        return
     pid = _listening_process(socket)
     if pid is None:
-        return LinkStuck(
-            f"the link to `{files.host}` does not answer",
-            hint="`ps aux | grep jlremote.link` shows whether its process is suspended (state T)",
-        )
-    return LinkStuck(
+        raise LinkStuck(f"the link to `{files.host}` does not answer")
+    raise LinkStuck(
         f"the link to `{files.host}` does not answer; its process is {pid}",
         hint=f"`kill -CONT {pid}` resumes it if it is suspended; else `kill -KILL {pid}`, and"
         " the next command brings its forwards back",
@@ -115,21 +109,14 @@ def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:
 
 
 def _listening_process(socket: Socket) -> int | None:
-    """Return the process that listens at the other end, as the system knows it."""
-    if sys.platform == "linux":
-        with _plain(socket) as peer:  # unix(7): process, user and group
-            told = peer.getsockopt(
-                plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, struct.calcsize("3i")
-            )
-        return int(struct.unpack("3i", told)[0]) or None  # 0 is in another namespace
-    if sys.platform == "darwin":
-        with _plain(socket) as peer:  # <sys/un.h>: SOL_LOCAL, LOCAL_PEERPID
-            return peer.getsockopt(0, 2)
-    return None
-
-
-def _plain(socket: Socket) -> plain_sockets.socket:
-    return plain_sockets.socket(fileno=os.dup(socket.fileno()))
+    if sys.platform != "linux":
+        return None
+    with plain_sockets.socket(fileno=os.dup(socket.fileno())) as peer:
+        credentials = peer.getsockopt(
+            plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, struct.calcsize("3i")
+        )
+    pid, _user, _group = struct.unpack("3i", credentials)
+    return pid or None  # 0 is in another namespace
 
 
 def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:
@@ -178,7 +165,7 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -
     if said.startswith(b"{"):
         process.wait()
         raise from_json(json.loads(said))
-    if said != READY:
+    if said != protocol.READY:
         raise Bug(
             f"the link to `{files.host}` did not start (exit status {process.wait()})",
             hint=f"its log is {files.log}",
@@ -187,7 +174,6 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -
 
 
 def _detached() -> dict[str, Any]:
-    """Return the options that detach a process from the terminal."""
     if sys.platform == "win32":
         import subprocess
 

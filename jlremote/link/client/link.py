@@ -17,15 +17,15 @@ from jlremote.errors import JlrError, LinkLost, Usage
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
-from jlremote.link.wire.files import link_files
-from jlremote.link.wire.login_shell import LoginShell, login_shell
+from jlremote.link.wire.link_files import link_files
 from jlremote.link.wire.protocol import DATA, Message
+from jlremote.link.wire.states import LoginShell, login_shell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import announced, new_marker, run_steps
 from jlremote.questions import Asker
 
 if TYPE_CHECKING:
-    from jlremote.jupyter.ports.endpoint import Endpoint
+    from jlremote.jupyter.endpoint import Endpoint
     from jlremote.link.wire.status import ForwardStatus, LinkStatus
 
 
@@ -42,7 +42,7 @@ class SshPlace:
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """What to run in a place, and how; see `Attachment`."""
+    """What to run in a place (see `Attachment`)."""
 
     command: tuple[str, ...]  # a shell if it is empty
     user: str | None = None
@@ -73,11 +73,10 @@ class Link:
     ) -> None:
         """Describe the link to `host`; nothing is started yet.
 
-        `on_failure` is called with the stderr of a step of `run` that fails, and
-        `on_silence` is called with a script that has printed nothing for some seconds: of `run` at
-        ever longer intervals, of others once. The script is given up if it raises. `on_unanswered`
-        is called with what `answers` returns, if that is not true when a request has waited for
-        some seconds. `explain` returns the error to raise for one that the link reports.
+        `on_failure` gets the stderr of a step of `run` that fails. `on_silence` gets a script that
+        has printed nothing for some seconds: of `run` at ever longer intervals, of others once; the
+        script is given up if it raises. `on_unanswered` gets the result of `answers` when a request
+        has waited for some seconds. `explain` returns the error to raise for a reported one.
         """
         self.name = host
         self._files = link_files(host, ssh_config)
@@ -126,9 +125,8 @@ class Link:
     ) -> Iterator[RemoteOutput]:
         """Run `script` and yield its output as it comes; leaving the context ends it.
 
-        Each piece of `given`, for stdin, is fetched when the host can take it, while the output is
-        iterated over; an exception from it is passed on. With `end`, stdin ends after it. Else it
-        stays open as long as the context, so that `until_hang_up` can end what runs on the host.
+        The pieces of `given`, for stdin, are fetched while the output is iterated over. With `end`,
+        stdin ends after them; else it stays open until the context is left (see `until_hang_up`).
         """
         self._on_command(script)
         marker = new_marker()
@@ -165,8 +163,8 @@ class Link:
     ) -> Iterator[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
-        Unless it was `checked` that the place runs and may be joined, the link must know that it
-        does, and `wait_connected` raises `Unproved` where it does not.
+        Unless the caller has `checked` that the place runs and may be joined, `wait_connected`
+        raises `Unproved` where the link does not know.
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
@@ -191,8 +189,7 @@ class Link:
     ) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
 
-        A further port is forwarded although nothing listens there yet; the state tells. The
-        endpoint is proved first, unless the caller has just `seen` it.
+        The endpoint is proved first, unless the caller has just `seen` it.
 
         Raises:
             Busy: the local port is taken.
@@ -204,14 +201,11 @@ class Link:
         return forward_status(self._caller.ask("forward", **request, seen=seen))
 
     def unforward(self, session: str, port: int | None = None) -> bool:
-        """Release the local port of a session's server, or of its further `port`.
-
-        Return whether there was a forward. Starts no link.
-        """
+        """Release a session's local port; return whether there was a forward. Starts no link."""
         return self._ask_if_running("unforward", session=session, port=port)
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
-        """Have the far end of a forward proved anew; `None` if there is no such forward."""
+        """Prove the far end of a forward anew; `None` if there is no such forward."""
         answer = self._caller.ask("check", session=session, port=port)
         if answer is None:
             return None
@@ -220,10 +214,7 @@ class Link:
         return forward_status(answer)
 
     def refusal(self, address: str, port: int) -> str | None:
-        """Return why the SSH server forbids forwards to an address, `None` if it allows them.
-
-        A refused connection counts as allowed: permission is all that is asked.
-        """
+        """Return why the SSH server forbids forwards to an address, `None` if it allows them."""
         answer = self._caller.ask("permits", address=address, port=port)
         return None if answer is None else str(answer)
 
@@ -232,16 +223,16 @@ class Link:
         return bool(self._caller.ask("reaches", path=path))
 
     def login_shell(self) -> tuple[LoginShell, bool]:
-        """Look where a login shell of the host looks; later scripts have what only it has.
+        """Ask a login shell of the host, once; later scripts find the programs that it finds.
 
-        Return its answer, and whether later scripts find more by this call. It is asked once.
+        Return its answer, and whether later scripts find more by this call.
         """
-        told = self._caller.ask("login_shell")
-        return login_shell(told), told["new"]
+        message = self._caller.ask("login_shell")
+        return login_shell(message), message["new"]
 
     @property
     def mount_socket(self) -> Path:
-        """The socket at which sshfs finds the link; it exists from the first mount on."""
+        """The socket at which sshfs finds the link, from the first mount on."""
         return self._files.mount_socket
 
     def mount(self, name: str, remote: str) -> None:
@@ -253,7 +244,7 @@ class Link:
         return self._ask_if_running("unmount", name=name)
 
     def serve_ssh(self, place: SshPlace, name: str, *, shares: bool) -> plain_sockets.socket:
-        """Have the link serve SSH for a place, and return the socket for the client.
+        """Ask the link to serve SSH for a place, and return the socket for the client.
 
         `name` is what the client calls it. If it `shares`, the next client of that name that only
         runs a command finds the link by its control socket.
@@ -270,22 +261,19 @@ class Link:
             return call.take_over()
 
     def notify(self, session: str, *, wanted: bool) -> None:
-        """Have the person told of the session's long cells and dead kernels, or no longer."""
+        """Turn notices of a session's long cells and dead kernels on or off."""
         self._caller.ask("notify", session=session, wanted=wanted)
 
     def watch_job(self, name: str, key: str, kind: str) -> None:
-        """Have the person told on the desktop when a job begins or ends (see `WatchedJob`)."""
+        """Show a desktop notice when a job begins or ends (see `WatchedJob`)."""
         self._caller.ask("watch_job", name=name, key=key, kind=kind)
 
     def unwatch_job(self, name: str) -> bool:
-        """Watch a job no longer; return whether its end had not been told. Starts no link."""
+        """Stop watching a job; return whether its end had not been told. Starts no link."""
         return self._ask_if_running("unwatch_job", name=name)
 
     def answers(self) -> bool | None:
-        """Return whether the host answers now, `None` where there is no connection to it.
-
-        It takes a second if it does not. Starts no link.
-        """
+        """Return within a second whether the host answers, `None` without a connection to it."""
         with suppress(JlrError):
             answer: bool | None = self._caller.ask("answers", start=False)
             return answer
@@ -313,7 +301,7 @@ class Link:
         A link that is reconnecting gets `patience` seconds for that; `None` means one attempt.
 
         Raises:
-            NoLink: no link runs, and none was to be started.
+            NoLink: no link runs, and `connect` is false.
         """
         from jlremote.link.wire.status import link_status
 
@@ -336,12 +324,12 @@ class Link:
         return self.shut_down()
 
     def stay_disconnected(self) -> None:
-        """Remember that the link was ended on purpose, or is to be: lists start none again."""
+        """Record that the link was ended on purpose: lists do not start it again."""
         self._files.disconnected.touch(mode=0o600)
 
     @property
     def disconnected(self) -> bool:
-        """Whether it was ended on purpose, and not started since."""
+        """Whether the link was ended on purpose, and not started since."""
         return self._files.disconnected.exists()
 
     def shut_down(self) -> bool:
@@ -349,7 +337,6 @@ class Link:
         return self._ask_if_running("shutdown")
 
     def _ask_if_running(self, operation: str, **arguments: Any) -> bool:
-        """Return the result of an operation, false where no link runs."""
         try:
             return bool(self._caller.ask(operation, start=False, **arguments))
         except NoLink:

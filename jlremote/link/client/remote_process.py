@@ -23,10 +23,9 @@ class TerminalKind:
 class RemoteProcess:
     """A process that runs over the link; one thread reads it, others may write meanwhile.
 
-    Its output begins after the line `marker`, `None` in a terminal. `say` sends a message to the
-    link. `on_ready` is called when the next piece of stdin may be sent; without it `give` waits for
-    that. `on_script` is called with a script that the link made. The exit `status` is known once
-    the iteration has ended.
+    Its output begins after the line `marker`, `None` in a terminal. `on_ready` is called when the
+    next piece of stdin may be sent; without it `give` waits for that. `on_script` gets a script
+    that the link made. The exit `status` is known once the iteration has ended.
     """
 
     def __init__(
@@ -77,7 +76,8 @@ class RemoteProcess:
                 for _ in range(message["taken"]):
                     self._on_ready()
             elif "result" in message:
-                self._check_begun()
+                if not self._in_terminal and not self._streams["stdout"].begun:
+                    raise ended_early(*(stream.noise for stream in self._streams.values()))
                 self.status = message["result"]
 
     def _printed(self, name: str, data: bytes) -> bytes:
@@ -86,18 +86,13 @@ class RemoteProcess:
         begun = self._streams["stdout"].begun
         data = self._streams[name].take(data)
         if self._streams["stdout"].begun and not begun:
-            for _ in range(
-                PIECES
-            ):  # by now the shell has read its whole script, and nothing beyond
+            # By now the shell has read its whole script, and nothing beyond.
+            for _ in range(PIECES):
                 self._on_ready()
         return data
 
-    def _check_begun(self) -> None:
-        if not self._in_terminal and not self._streams["stdout"].begun:
-            raise ended_early(*(stream.noise for stream in self._streams.values()))
-
     def give(self, data: bytes) -> bool:
-        """Send a piece of stdin, empty at its end, once those before were read, but for a few.
+        """Send a piece of stdin (empty at its end) once most pieces before it were read.
 
         Return whether the process may still read it.
         """
@@ -115,7 +110,7 @@ class RemoteProcess:
         self._tell({"size": size})
 
     def hang_up(self) -> None:
-        """End it, even without a network; the iteration then raises `LinkLost`."""
+        """End the process, even without a network; the iteration then raises `LinkLost`."""
         self._tell({"hang_up": True})
 
     def leave(self) -> None:

@@ -1,9 +1,9 @@
 """The link's connection: made once for all commands, watched, and made again.
 
-Read `supervisor` (the story), `dialer` (the login), `liveness` (is it alive; sleep and networks
-of the laptop), `backoff` (pauses between attempts), `elevation` (the password of `sudo`),
-`login_look` (programs that only a login shell finds), `host_side` (the end of what served a lost
-connection).
+Read `supervisor` (the story), `dialer` (the login), `liveness` (is it alive; sleep and networks of
+the laptop), `backoff` (pauses between attempts; loops that last), `elevation` (the password of
+`sudo`), `login_look` (programs that only a login shell finds), `host_side` (the end of what served
+a lost connection).
 
 Decisions:
 

@@ -1,7 +1,8 @@
-"""The pauses between attempts to reconnect, and what cuts them short."""
+"""The pauses between attempts to reconnect, and loops that go on after an exception."""
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -16,6 +17,8 @@ from jlremote.errors import (
     NameNotResolved,
     Unreachable,
 )
+
+log = logging.getLogger(__name__)
 
 FIRST_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 1.0, 30.0
 STEADY_SECONDS = 1.0
@@ -115,3 +118,30 @@ class Backoff:
                 break
             left -= LOOK_SECONDS
         self._hurried.clear()
+
+
+def keep_going(
+    name: str,
+    loop: Callable[[], None],
+    *,
+    wanted: Callable[[], bool] = lambda: True,
+    pause: Callable[[float], object] = time.sleep,
+) -> None:
+    """Run `loop` until it returns; after an exception log it, pause and run it again.
+
+    Otherwise the link would lose the thread without a word: a dead connection would stay `up`, and
+    a port would accept nothing. The pauses double while `loop` fails at once.
+    """
+    seconds = FIRST_PAUSE
+    while wanted():
+        began = time.monotonic()
+        try:
+            loop()
+        except Exception:
+            log.exception("the loop `%s` failed; it goes on", name)
+        else:
+            return
+        if time.monotonic() - began > LONGEST_PAUSE:
+            seconds = FIRST_PAUSE
+        pause(seconds)
+        seconds = min(2 * seconds, LONGEST_PAUSE)

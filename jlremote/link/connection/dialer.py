@@ -12,9 +12,9 @@ from jlremote.laptop.secrets import Secrets
 from jlremote.link.connection.elevation import Elevation
 from jlremote.link.connection.liveness import Probing
 from jlremote.link.connection.login_look import LoginLook
-from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import bytes_of
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import run_steps
 from jlremote.questions import Asker
@@ -64,7 +64,7 @@ class Dialer:
         self._login = LoginLook(files.login)
 
     def hand_over(self, agent_socket: str) -> None:
-        """Use the agent of the latest command: the first one dies with its shell."""
+        """Use the agent of the latest command: the first agent dies with its shell."""
         self._agent_socket = agent_socket
 
     def dial(self, asker: Asker) -> Connection:

@@ -121,7 +121,6 @@ class Elevation:
 
 
 def _engines(programs: frozenset[str]) -> list[Engine]:
-    """Return the engines that a script runs by `sudo`."""
     named = (f"sudo {program}" for program in sorted(programs))
     return [ENGINES[name] for name in named if name in ENGINES]
 

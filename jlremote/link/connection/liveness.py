@@ -43,7 +43,7 @@ class Probing:
 
 @dataclass(frozen=True)
 class Liveness:
-    """The check that a connection lives, for one connection at a time.
+    """Waits for the death of one connection at a time.
 
     `probing` returns the present limits; `changed` is `LaptopChanges.changed`.
     """

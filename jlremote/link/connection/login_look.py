@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Completed, Host, run_script
 from jlremote.place.host.framing import new_marker
 from jlremote.text import one_line
@@ -54,7 +54,7 @@ class LoginLook:
         self._answer: LoginShell | None = None
 
     def head(self) -> bytes:
-        """Return what a script begins with, empty until it is known to be needed."""
+        """Return the text at the head of each script, empty until it is known to be needed."""
         answer = self._answer
         return answer.head().encode() if answer is not None else b""
 
@@ -76,7 +76,7 @@ class LoginLook:
             return answer, answer.helps
 
     def connected(self, host: Host) -> None:
-        """Look where the last link has found that the host needs it."""
+        """Ask the login shell if the last link has found that the host needs that."""
         if self._answer is None and self._needed.exists():
             with suppress(Unreachable):
                 self.look(host)
@@ -101,7 +101,7 @@ def read(done: Completed, marker: str) -> LoginShell:
     """Return the answer; what the shell's startup files print around it is noise."""
     before, begun, rest = done.stdout.partition(f"\n{marker}\n")
     answer, ended, _ = rest.partition(f"\n{marker}\n")
-    shell, path, engine, *found = [*before.split("\n"), "", ""]
+    shell, path, engine, *programs = [*before.split("\n"), "", ""]
     own = f"its login shell `{one_line(shell)}`"
     if not begun or not ended:
         late = done.status in _TIMED_OUT
@@ -111,7 +111,7 @@ def read(done: Completed, marker: str) -> LoginShell:
         )
     their_path, their_engine, *they_find = answer.split("\n")
     named = "" if engine else their_engine
-    names = [*map(_name, found)]
+    names = [*map(_name, programs)]
     try:
         return LoginShell(
             shell,

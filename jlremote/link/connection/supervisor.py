@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from jlremote.errors import (
     Authentication,
@@ -15,9 +16,8 @@ from jlremote.errors import (
     NeedsAuthentication,
     Unreachable,
 )
-from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.backoff import Backoff, keep_going
 from jlremote.link.connection.liveness import Liveness
-from jlremote.link.lasting import keep_going
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.interfaces import Connection
@@ -62,13 +62,13 @@ class Supervisor:
             return self._condition
 
     def start(self) -> None:
-        threading.Thread(target=self._keep_watching, name="supervisor", daemon=True).start()
+        watch = partial(keep_going, "supervisor", self._watch, wanted=lambda: not self._ended)
+        threading.Thread(target=watch, name="supervisor", daemon=True).start()
 
     def connection(self, asker: Asker) -> Connection:
         """Return the live connection, or make one; the host's questions go to `asker`.
 
-        Of many callers at once only one dials; the others share its result. If the dialer could not
-        ask a person, a caller that can dials once more.
+        Of many callers only one dials, and the others share its result, unless that needs a person.
 
         Raises:
             Authentication: the host refuses the login, or a person must be asked.
@@ -179,9 +179,6 @@ class Supervisor:
             self._condition = self._condition.then(state, error)
             self._changed.notify_all()
 
-    def _keep_watching(self) -> None:
-        keep_going("supervisor", self._watch, wanted=lambda: not self._ended)
-
     def _watch(self) -> None:
         while not self._ended:
             with self._changed:
@@ -223,5 +220,4 @@ class Supervisor:
 
 
 def _known(failure: BaseException) -> JlrError:
-    """Return an error that a command can be told of."""
     return failure if isinstance(failure, JlrError) else JlrError(f"bug: {failure!r}")

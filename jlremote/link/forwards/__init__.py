@@ -1,7 +1,7 @@
 """The forwards of a link: each proves its far end before it sends a byte.
 
-Read `session_forward` (one forward), `forwards` (all of a link), `container_events` (the engine's
-word that a container has changed).
+Read `session_forward` (one forward), then `link_forwards` (all of a link, and the engine's events
+of changed containers).
 
 Decisions:
 

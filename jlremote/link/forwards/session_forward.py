@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.jupyter.ports.endpoint import WARNED_SECONDS, Endpoint, Place
+from jlremote.jupyter.endpoint import WARNED_SECONDS, Endpoint, Place
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
@@ -22,7 +22,7 @@ _TURN_SECONDS = 60.0
 
 
 class TimeLimit:
-    """Calls `warn` with the moment, once, `WARNED_SECONDS` before it or as soon as it is known."""
+    """Calls `warn` once, `WARNED_SECONDS` before the moment or as soon as the moment is known."""
 
     def __init__(self, warn: Callable[[float], None]) -> None:
         self._warn = warn
@@ -66,8 +66,8 @@ log = logging.getLogger(__name__)
 _PROOF_SECONDS = 10.0
 # How long a proof that may become wrong at any time is believed.
 UNSURE_SECONDS = 2.0
-# The same for a server that ended, or waits, long ago: a page that was left open asks all night.
-ENDED_SECONDS = 15.0
+# The same for a server that has ended, or waits: a page that was left open asks all night.
+ENDED_SECONDS = 5.0
 
 # States that end by themselves, so that the next request causes another proof.
 PASSING = (
@@ -93,8 +93,7 @@ Ending = Callable[[str, float], None]
 class SessionForward:
     """A local listener, and the endpoint that was proved on the present connection.
 
-    Requests wait until the endpoint is proved. A proof for an older connection or endpoint does not
-    count.
+    Requests wait for the proof; one for an older connection or endpoint does not count.
     """
 
     def __init__(
@@ -190,7 +189,7 @@ class SessionForward:
             self.prove(self._connection)
 
     def replace(self, endpoint: Endpoint, connection: Connection, *, seen: bool = True) -> None:
-        """Lead to another endpoint from now on.
+        """Lead to another endpoint.
 
         It is proved first, unless it has a target that the caller has just seen.
         """
@@ -251,11 +250,8 @@ class SessionForward:
         state = self._condition.state
         passing = self._doubted or state in PASSING + ENDED or self._endpoint.changeable
         sure = self._proved and not passing
-        pause, proved_ago = UNSURE_SECONDS, time.monotonic() - self._asked_at
-        if state in ENDED:  # the proof is believed as long again as the state had lasted then
-            lasted = time.time() - proved_ago - self._condition.since
-            pause = min(max(pause, lasted), ENDED_SECONDS)
-        return not self._proving and not sure and proved_ago >= pause
+        pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
+        return not self._proving and not sure and time.monotonic() - self._asked_at >= pause
 
     def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
         try:
@@ -282,8 +278,9 @@ class SessionForward:
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
-                moved = state in CUT or self._is_elsewhere(endpoint)
-                if moved and self._listener is not None:
+                known = self._endpoint.target
+                moved = endpoint is not None and known is not None and endpoint.target != known
+                if (moved or state in CUT) and self._listener is not None:
                     self._listener.cut()  # the far end is gone and never closes a connection
                 self._proved = True
                 self._condition = self._condition.then(state, error)
@@ -292,22 +289,15 @@ class SessionForward:
                 self._changed.notify_all()
 
     def _heed_limit(self) -> None:
-        """Warn before the end of a session, if it is known to run."""
         if self._limit is not None and self._proved and self._condition.state is State.UP:
             self._limit.set(self._endpoint.until)
 
     def _warn(self, until: float) -> None:
-        """Warn of the end, unless the limit has changed meanwhile."""
         self.prove_again(self._connection)
         if not self.settled(_PROOF_SECONDS) or self._endpoint.until == until:
             self._ending(self.session, until)
 
-    def _is_elsewhere(self, endpoint: Endpoint | None) -> bool:
-        known = self._endpoint.target
-        return endpoint is not None and known is not None and endpoint.target != known
-
     def _end_proof(self, proof: int) -> bool:
-        """Record the end of a proof; return whether it still counts."""
         with self._changed:
             if proof != self._proof:
                 return False

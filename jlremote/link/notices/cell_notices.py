@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Place
+from jlremote.jupyter.endpoint import Place
 from jlremote.jupyter.scripts import session_directory
-from jlremote.link.lasting import keep_going
+from jlremote.link.connection.backoff import keep_going
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.output import pieces
-from jlremote.output.pieces import Reader
-from jlremote.output.records import Record
+from jlremote.output import recorded_files
+from jlremote.output.recorded_files import Reader, Record
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.ssh.interfaces import Connection, Stream
@@ -26,29 +26,24 @@ PAUSE_SECONDS = 15.0
 CONNECTION_SECONDS = 60.0
 
 
+@dataclass(frozen=True, eq=False)
 class CellNotices:
-    """The sessions of one host whose cells and kernels are told of.
+    """The sessions of one host with notices of long cells and dead kernels.
 
     `connected` returns a connection, or raises `JlrError` if there is none after some seconds;
     `place_of` returns where a session runs, `None` once it is no longer forwarded.
     """
 
-    def __init__(
-        self,
-        connected: Callable[[float], Connection],
-        place_of: Callable[[str], Place | None],
-        show: Callable[[str, str], object],
-    ) -> None:
-        self._connected = connected
-        self._place_of = place_of
-        self._show = show
-        self._lock = threading.Lock()
-        self._sessions: set[str] = set()
-        self._read_now: set[str] = set()  # those with a thread, which may outlast the wish
-        self._ended = threading.Event()
+    connected: Callable[[float], Connection]
+    place_of: Callable[[str], Place | None]
+    show: Callable[[str, str], object]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _sessions: set[str] = field(default_factory=set)
+    _read_now: set[str] = field(default_factory=set)  # with a thread, which may outlast the wish
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def set(self, session: str, *, wanted: bool) -> None:
-        """Tell of a session from now on, or no longer; repeating it is harmless."""
+        """Turn the notices of a session on or off; repeating it is harmless."""
         with self._lock:
             (self._sessions.add if wanted else self._sessions.discard)(session)
             new = wanted and session not in self._read_now
@@ -74,14 +69,14 @@ class CellNotices:
             self._read_now.discard(session)
 
     def _read(self, session: str, news: CellNews) -> None:
-        """Read while the session is forwarded; what was missed in a silence is told afterwards."""
+        """Read while the session is forwarded, from where the last connection ended."""
         while self._wanted(session):
-            place = self._place_of(session)
+            place = self.place_of(session)
             if place is None:
                 self.set(session, wanted=False)
                 return
             try:
-                connection = self._connected(CONNECTION_SECONDS)
+                connection = self.connected(CONNECTION_SECONDS)
                 script = bytes_of(_script(place))
                 connection.run_preemptible(script, self._reader(session, news))
             except JlrError as failure:
@@ -96,14 +91,14 @@ class CellNotices:
                 log.info("the cells of %s: %r", session, data[:1000])
             for record in reader.take(data) if stream == "stdout" else ():
                 if (text := news.take(record)) and self._wanted(session):
-                    self._show(session, text)
+                    self.show(session, text)
 
         return take
 
 
 def _script(place: Place) -> str:
     runtime = for_container(runtime_named(place.runtime), place.container_id)
-    script = pieces.news(session_directory(runtime, place.name))
+    script = recorded_files.news(session_directory(runtime, place.name))
     return f"{command_line((*runtime.relay_prefix(place.name), 'sh', '-c', script))}\n"
 
 
@@ -116,7 +111,7 @@ class CellNews:
         self._looked = False
 
     def take(self, record: Record | None) -> str | None:
-        """Return what the person is told of a record, `None` for the end of a look."""
+        """Return the notice of a record if it is news; `None` marks the end of a look."""
         if record is None:
             self._looked = True
             return None

@@ -12,8 +12,8 @@ from jlremote.errors import JlrError
 from jlremote.jobs import engine_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
-from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
-from jlremote.link.lasting import keep_going
+from jlremote.jupyter.endpoint import WARNED_SECONDS
+from jlremote.link.connection.backoff import keep_going
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import Host, run_script
@@ -69,14 +69,14 @@ class JobNotices:
             threading.Thread(target=self._keep_looking, daemon=True).start()
 
     def remove(self, name: str) -> bool:
-        """Watch a job no longer; return whether its end had not been told."""
+        """Stop watching a job; return whether its end had not been told."""
         with self._lock:
-            found = [job for job in self._jobs if job.name == name]
-            for job in found:
+            watched = [job for job in self._jobs if job.name == name]
+            for job in watched:
                 del self._jobs[job]
             untold = name in self._untold
             self._untold.discard(name)
-        return untold or bool(found)
+        return untold or bool(watched)
 
     def stop(self) -> None:
         self._ended.set()
@@ -97,21 +97,19 @@ class JobNotices:
             self._ended.wait(QUEUE_PAUSE_SECONDS if queued else PAUSE_SECONDS)
 
     def _ask(self, host: Host, watched: WatchedJob) -> None:
-        """Ask for a job's state, and tell of it what is new."""
-        found = _found(host, watched)
+        now = _find(host, watched)
         with self._lock:
             if watched not in self._jobs:
                 return
-            before, self._jobs[watched] = self._jobs[watched], found
-            if found is None or found.over:
+            before, self._jobs[watched] = self._jobs[watched], now
+            if now is None or now.over:
                 del self._jobs[watched]
-            if found is not None and (text := self._news(before, found)):
+            if now is not None and (text := self._news(before, now)):
                 shown = self._show(f"{host.name}/{watched.name}", text)
-                if found.over and not shown:
+                if now.over and not shown:
                     self._untold.add(watched.name)
 
     def _news(self, before: Job | None, job: Job) -> str | None:
-        """Return what the person is told of a job, if it is new."""
         if job.over:
             return job.ending
         if before is not None and before.state == "waiting" and job.state == "running":
@@ -124,8 +122,7 @@ class JobNotices:
         return f"its time limit ends it in {left(job.until)}: {job.command}"
 
 
-def _found(host: Host, watched: WatchedJob) -> Job | None:
-    """Return the job, `None` if it is not there any more."""
+def _find(host: Host, watched: WatchedJob) -> Job | None:
     backend: ProcessJobs | ScheduledJobs | ContainerJobs = ProcessJobs()
     read = kept_jobs.read
     if watched.kind == "scheduled":
@@ -138,8 +135,8 @@ def _found(host: Host, watched: WatchedJob) -> Job | None:
     if done.status != 0:
         raise JlrError(f"`{watched.name}` cannot be looked for: {done.complaint}")
     listed = read(done.stdout)
-    found = next((job for job in listed if watched.key in (job.key, job.name)), None)
-    if found is None and watched.kind not in ("processes", "scheduled"):
+    job = next((job for job in listed if watched.key in (job.key, job.name)), None)
+    if job is None and watched.kind not in ("processes", "scheduled"):
         # It may wait for GPUs before its container is created.
-        return _found(host, replace(watched, kind="processes"))
-    return found
+        return _find(host, replace(watched, kind="processes"))
+    return job

@@ -1,7 +1,6 @@
 """The link's process: its start, its socket, and the operations that commands request.
 
-Read `process` (the start), `surroundings` (what it lets go of), `link_log` (its log), `link_socket`
-(the lock, key and socket), `server` (a thread for each command; the parts put together),
-`conversation` (one command), `operations` (one method for each request), `script_run` (a script
-that runs for a command).
+Read `link_process` (the start, and the log), `link_socket` (the lock, key and socket),
+`link_server` (a thread for each command; the parts put together), `conversation` (one command, and
+the script that runs for it), `operations` (one method for each request).
 """

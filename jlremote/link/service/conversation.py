@@ -1,19 +1,29 @@
-"""One command at the other end of the link's socket."""
+"""One command at the other end of the link's socket, and the script that runs for it."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import multiprocessing.connection as sockets
 import os
 import socket as plain_sockets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from jlremote.errors import NeedsAuthentication, from_json
-from jlremote.link.wire.authentication import authenticate_command
-from jlremote.link.wire.protocol import Message, receive, send
+from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, from_json
+from jlremote.link.wire.protocol import (
+    DATA,
+    PIECES,
+    Message,
+    authenticate_command,
+    bytes_of,
+    receive,
+    send,
+)
 from jlremote.questions import Question
+from jlremote.ssh.channels.session_channel import Piece, StdinPieces
+from jlremote.ssh.interfaces import Connection, Stream, Terminal
 
 log = logging.getLogger(__name__)
 
@@ -98,10 +108,112 @@ class Conversation:
         return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
 
     def end(self) -> None:
-        """Close the socket.
-
-        A thread that waits for the command to hang up closes it instead: the descriptor could be
-        another conversation's by the time that it reads.
-        """
+        """Close the socket, unless the thread that waits for the command to hang up does it."""
         if not self._watched:
             self._socket.close()
+
+
+# Each message about pieces that were taken wakes the command.
+_TOLD_AT_ONCE = PIECES // 2
+
+
+class CommandStdin(StdinPieces):
+    """Pieces of stdin from a command, which sends as many more when some were taken.
+
+    So at most `PIECES` wait here, however fast the command and however slow the host is.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__(self._tell)
+        self.open()  # the command itself waits until the script has begun
+        self._conversation = conversation
+        self._untold = 0
+
+    def arrived(self, message: Message) -> None:
+        """Receive the command's next message.
+
+        Raises:
+            ValueError: it is not a piece.
+        """
+        if "given" not in message or not isinstance(message.get(DATA), bytes):
+            raise ValueError(f"not a piece of stdin: {message.keys()}")
+        self.add(message[DATA])
+
+    def _tell(self, pieces: int) -> None:
+        self._untold += pieces
+        if self._untold >= _TOLD_AT_ONCE:
+            taken, self._untold = self._untold, 0
+            with contextlib.suppress(OSError):  # a command that is gone ends the script elsewhere
+                self._conversation.say({"taken": taken})
+
+
+def run(
+    conversation: Conversation,
+    connection: Connection,
+    script: str,
+    variables: Mapping[str, str],
+    *,
+    shown: str | None = None,
+) -> int:
+    """Run a script, pass its output on as it comes, and return its exit status.
+
+    `shown` is what the person may see of it, where the command did not make it.
+
+    Raises:
+        LinkLost: the connection broke, or the command has gone.
+        JlrError: it did not end within the command's limit.
+    """
+    request = conversation.request
+    cancelled = threading.Event()
+    given = CommandStdin(conversation) if request.get("gives") else None
+    asked = request.get("terminal")
+    terminal = Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
+
+    def take(message: Message) -> None:
+        if "end" in message:
+            cancelled.set()
+            if given is not None:
+                given.wake()  # Ctrl-C on a followed log must not wait for its next line
+        elif given is None:
+            raise ValueError(f"the script takes no stdin, and got {message.keys()}")
+        elif terminal is not None and "size" in message:
+            terminal.size = _size(message["size"])
+            given.wake()
+        else:
+            given.arrived(message)
+
+    def pass_on(stream: Stream, data: Piece) -> None:
+        # Raises, because a flood of output leaves no time to look at `cancelled`.
+        _say(conversation, {"stream": stream, DATA: data})
+
+    conversation.when_gone(cancelled.set, take)
+    _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
+
+    try:
+        return connection.execute(
+            bytes_of(script),
+            pass_on,
+            timeout=request.get("timeout"),
+            cancelled=cancelled,
+            stdin=given,
+            hold_stdin=bool(request.get("hold_stdin")),
+            terminal=terminal,
+            variables=variables,
+        )
+    except TimeoutError as late:
+        raise JlrError(
+            f"the host did not finish within {request.get('timeout'):g} s",
+            hint="`ssh HOST uptime` shows whether it is overloaded",
+        ) from late
+
+
+def _say(conversation: Conversation, message: Message) -> None:
+    try:
+        conversation.say(message)
+    except OSError as gone:
+        raise LinkLost("the command has ended") from gone
+
+
+def _size(value: Any) -> os.terminal_size:
+    columns, rows = map(int, value)
+    return os.terminal_size((columns, rows))

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from jlremote.errors import JlrError
 from jlremote.laptop import paths
-from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.link_files import LinkFiles
 
 log = logging.getLogger(__name__)
 
@@ -61,20 +60,17 @@ class LinkSocket:
         self, listen: Callable[[sockets.Listener], None], wanted: Callable[[], bool]
     ) -> None:
         """Make lost files again; end the process if another link has taken over."""
-        threading.Thread(target=self._keep_open, args=(listen, wanted), daemon=True).start()
 
-    def _keep_open(
-        self, listen: Callable[[sockets.Listener], None], wanted: Callable[[], bool]
-    ) -> None:
-        while True:
-            time.sleep(LOOK_SECONDS)
-            try:
-                if not self._is_open() and wanted():
-                    self._make_again(listen)
-            except (JlrError, OSError) as error:
-                log.info("commands cannot find this link: %s", error)
-            except Exception:
-                log.exception("commands cannot find this link")
+        def look() -> None:
+            while True:
+                time.sleep(LOOK_SECONDS)
+                try:
+                    if not self._is_open() and wanted():
+                        self._make_again(listen)
+                except Exception:
+                    log.exception("commands cannot find this link")
+
+        threading.Thread(target=look, daemon=True).start()
 
     def _make_again(self, listen: Callable[[sockets.Listener], None]) -> None:
         paths.private_directory(self._files.lock.parent)
@@ -86,8 +82,8 @@ class LinkSocket:
         log.warning("the files were gone; made them again")
 
     def _is_open(self) -> bool:
-        there = self._files.key.exists() and (os.name == "nt" or self._files.socket.exists())
-        return there and _identity(self._files.lock) == self._claimed
+        exist = self._files.key.exists() and (os.name == "nt" or self._files.socket.exists())
+        return exist and _identity(self._files.lock) == self._claimed
 
     def close(self) -> None:
         self._files.key.unlink(missing_ok=True)

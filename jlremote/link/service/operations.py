@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
 
 from jlremote import __version__
 from jlremote.errors import Authentication
-from jlremote.jupyter.ports.endpoint import endpoint_from_json
+from jlremote.jupyter.endpoint import endpoint_from_json
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.forwards import Forwards
-from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.forwards.link_forwards import Forwards
+from jlremote.link.forwards.session_forward import SessionForward
+from jlremote.link.mount_streams import Mounts
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
-from jlremote.link.service import surroundings
-from jlremote.link.service.conversation import Conversation
-from jlremote.link.service.script_run import run
+from jlremote.link.service.conversation import Conversation, run
 from jlremote.link.ssh_server.served_place import served_place
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
@@ -27,6 +25,7 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import runtime_named
+from jlremote.ssh.interfaces import Connection
 
 # How long a command waits for the proof of a forward.
 PROOF_SECONDS = 10.0
@@ -34,9 +33,9 @@ PROOF_SECONDS = 10.0
 ANSWER_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Operations:
-    """The operations that commands can request, `by_name`; each returns the result.
+    """The operations that commands request by name; each returns the result.
 
     `released` is called when a forward, mount or watched job has been removed.
     """
@@ -48,40 +47,17 @@ class Operations:
     jobs: JobNotices
     cells: CellNotices
     dialer: Dialer
-    released: Callable[[], None]
+    released: Callable[[], None] = lambda: None
     # What a command of this laptop runs in a place, and ends with the link.
     running: dict[Conversation, str] = field(default_factory=dict)
 
-    @property
-    def by_name(self) -> Mapping[str, Callable[[Conversation], Any]]:
-        """The operations by their name in a request."""
-        return {
-            "run": self._run,
-            "shell": self._shell,
-            "forward": self._forward,
-            "unforward": self._unforward,
-            "check": self._check,
-            "permits": self._permits,
-            "reaches": self._reaches,
-            "mount": self._mount,
-            "unmount": self._unmount,
-            "serve_ssh": self._serve_ssh,
-            "notify": self._notify,
-            "watch_job": self._watch_job,
-            "unwatch_job": self._unwatch_job,
-            "login_shell": self._login_shell,
-            "answers": lambda _: self.supervisor.answers(ANSWER_SECONDS),
-            "status": self._status,
-            "forget": lambda _: self.dialer.forget(),
-        }
-
-    def _run(self, conversation: Conversation) -> int:
+    def run(self, conversation: Conversation) -> int:
         connection = self.supervisor.connection(conversation)
         script = str(conversation.request["script"])
         self.dialer.elevate(connection, script, conversation)
         return run(conversation, connection, script, self._variables(conversation.request))
 
-    def _shell(self, conversation: Conversation) -> int:
+    def shell(self, conversation: Conversation) -> int:
         """Run a shell or command in a place; the script is made here, where all is loaded for it.
 
         Unless the command has `checked` that the place runs and may be joined, its forward must
@@ -105,47 +81,35 @@ class Operations:
             del self.running[conversation]
 
     def _variables(self, request: Message) -> dict[str, str]:
-        """Return what ssh would send of the command's environment."""
         return self.dialer.variables.of(request.get("environment", {}))
 
-    def _forward(self, conversation: Conversation) -> Message:
+    def forward(self, conversation: Conversation) -> Message:
         request = conversation.request
         connection = self.supervisor.connection(conversation)
         endpoint = endpoint_from_json(request["endpoint"])
         key = (request["session"], endpoint.further_port)
         enters = runtime_named(endpoint.place.runtime).inside(endpoint.place.name, ":")
         self.dialer.elevate(connection, enters, conversation)
-        forward = self.forwards.add(
-            key, request["local_port"], endpoint, connection, seen=request["seen"]
+        return self._settled(
+            self.forwards.add(
+                key, request["local_port"], endpoint, connection, seen=request["seen"]
+            )
         )
-        forward.settled(PROOF_SECONDS)
-        return forward.to_json(self.supervisor.condition)
 
-    def _check(self, conversation: Conversation) -> Message | None:
+    def check(self, conversation: Conversation) -> Message | None:
         """Prove a forward anew, however sure it seems."""
         connection = self.supervisor.connection(conversation)
         forward = self.forwards.find(_key(conversation.request))
         if forward is None:
             return None
         forward.prove_again(connection)
+        return self._settled(forward)
+
+    def _settled(self, forward: SessionForward) -> Message:
         forward.settled(PROOF_SECONDS)
         return forward.to_json(self.supervisor.condition)
 
-    def _permits(self, conversation: Conversation) -> str | None:
-        request = conversation.request
-        connection = self.supervisor.connection(conversation)
-        return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
-
-    def _reaches(self, conversation: Conversation) -> bool:
-        connection = self.supervisor.connection(conversation)
-        return connection.reaches(conversation.request["path"], PROOF_SECONDS)
-
-    def _login_shell(self, conversation: Conversation) -> Message:
-        connection = self.supervisor.connection(conversation)
-        answer, is_new = self.dialer.login_shell(connection)
-        return answer.to_json() | {"new": is_new}
-
-    def _unforward(self, conversation: Conversation) -> bool:
+    def unforward(self, conversation: Conversation) -> bool:
         key = _key(conversation.request)
         removed = self.forwards.remove(key)
         if key[1] is None:
@@ -153,17 +117,30 @@ class Operations:
         self.released()
         return removed
 
-    def _mount(self, conversation: Conversation) -> bool:
+    def permits(self, conversation: Conversation) -> str | None:
+        request = conversation.request
+        connection = self.supervisor.connection(conversation)
+        return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
+
+    def reaches(self, conversation: Conversation) -> bool:
+        connection = self.supervisor.connection(conversation)
+        return connection.reaches(conversation.request["path"], PROOF_SECONDS)
+
+    def login_shell(self, conversation: Conversation) -> Message:
+        answer, is_new = self.dialer.login_shell(self.supervisor.connection(conversation))
+        return asdict(answer) | {"new": is_new}
+
+    def mount(self, conversation: Conversation) -> bool:
         self.supervisor.connection(conversation)
         self.mounts.add(conversation.request["name"], conversation.request["remote"])
         return True
 
-    def _unmount(self, conversation: Conversation) -> bool:
+    def unmount(self, conversation: Conversation) -> bool:
         removed = self.mounts.remove(conversation.request["name"])
         self.released()
         return removed
 
-    def _serve_ssh(self, conversation: Conversation) -> None:
+    def serve_ssh(self, conversation: Conversation) -> None:
         """Serve an ssh client on the conversation's socket, once the host is connected.
 
         Later ones of its name may share the link's connection, where it `shares`.
@@ -176,33 +153,41 @@ class Operations:
             self.clients.share(request["ssh_name"], place, connection)
         self.clients.serve(conversation.hand_over(), place)
 
-    def _notify(self, conversation: Conversation) -> bool:
+    def notify(self, conversation: Conversation) -> bool:
         request = conversation.request
         self.cells.set(request["session"], wanted=request["wanted"])
         return True
 
-    def _watch_job(self, conversation: Conversation) -> bool:
+    def watch_job(self, conversation: Conversation) -> bool:
         request = conversation.request
         self.jobs.add(WatchedJob(request["name"], request["key"], request["kind"]))
         return True
 
-    def _unwatch_job(self, conversation: Conversation) -> bool:
+    def unwatch_job(self, conversation: Conversation) -> bool:
         removed = self.jobs.remove(conversation.request["name"])
         self.released()
         return removed
 
-    def _status(self, conversation: Conversation) -> Message:
+    def answers(self, _: Conversation) -> bool | None:
+        return self.supervisor.answers(ANSWER_SECONDS)
+
+    def forget(self, _: Conversation) -> tuple[str, ...]:
+        return self.dialer.forget()
+
+    def status(self, conversation: Conversation) -> Message:
         if conversation.request.get("connect"):
             self._connect(conversation)
         condition = self.supervisor.condition
-        held = {"forwards": self.forwards.to_json(condition), "mounts": self.mounts.to_json()}
-        notes = (*surroundings.remarks(), *self.dialer.notes)
         clients = [f"ssh clients in {selector}" for selector in self.clients.selectors]
-        work = (*self.running.values(), *clients)
-        facts = {"version": __version__, "notes": notes, "work": work}
-        return condition.to_json() | facts | held
+        return condition.to_json() | {
+            "version": __version__,
+            "notes": self.dialer.notes,
+            "work": (*self.running.values(), *clients),
+            "forwards": self.forwards.to_json(condition),
+            "mounts": self.mounts.to_json(),
+        }
 
-    def _connect(self, conversation: Conversation) -> None:
+    def _connect(self, conversation: Conversation) -> Connection:
         """Connect; wait for a reconnect no longer than the command wants to.
 
         Where packets vanish an attempt takes half a minute, and the state is known meanwhile.
@@ -210,13 +195,15 @@ class Operations:
         patience = conversation.request.get("patience")
         if patience is not None and self.supervisor.condition.state is State.RECONNECTING:
             with suppress(Authentication):  # the person can be asked now
-                self.supervisor.wait(float(patience))
-                return
-        self.supervisor.connection(conversation)
+                return self.supervisor.wait(float(patience))
+        return self.supervisor.connection(conversation)
+
+
+# The methods that a request may name.
+OPERATIONS = frozenset(name for name in vars(Operations) if not name.startswith("_")) - {"released"}
 
 
 def _in_words(request: Message, selector: str) -> str:
-    """Return what a request of `jlr shell` or `jlr cp` runs, for a person."""
     if request.get("copies"):
         return f"a copy of files in {selector}"
     command = command_line(request["command"])

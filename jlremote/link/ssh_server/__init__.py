@@ -9,7 +9,7 @@ Read `ssh_clients` (all clients of a link, and their event loop), `client_connec
 one, and what it may ask for), `command_channel` (a shell, command or subsystem), `place_forwards`
 (sockets in the session, both ways, and the client's agent) and `served_place` (how a command gets
 where the session runs). A plain command needs none of that: `control_sockets` and `control_client`
-share the link's own connection with it, by `control_messages`.
+share the link's own connection with it, on the streams that it has passed (`passed_streams`).
 
 Decisions:
 

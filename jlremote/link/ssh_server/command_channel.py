@@ -15,17 +15,9 @@ from typing import Any
 import asyncssh
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link.ssh_server import served_place
 from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
-from jlremote.link.ssh_server.served_place import (
-    CONNECTION_SECONDS,
-    FAILED,
-    PIPE_CLOSED,
-    Connect,
-    ServedPlace,
-    allowed,
-    line_argv,
-    on_free_session,
-)
+from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.place.runtimes.runtime import Attachment
@@ -47,10 +39,7 @@ _NO_SIZE = os.terminal_size((80, 24))
 
 
 class CommandChannel(asyncssh.SSHServerSession[bytes]):
-    """A channel of a client: its events come in the event loop's thread.
-
-    Its command runs on the host in a thread of its own.
-    """
+    """A channel of a client, with its events in the loop's thread and its command in another."""
 
     def __init__(self, place: ServedPlace, connect: Connect, forwards: PlaceForwards) -> None:
         self._place = place
@@ -59,7 +48,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._agent: PlaceSocket | None = None
         self._loop = asyncio.get_running_loop()
         self._argv: tuple[str, ...] = ()
-        self._word = secrets.token_hex(8)
+        self._mark = secrets.token_hex(8)
         self._marker = new_marker()
         self._marked = {name: FromMarker(self._marker) for name in ("stdout", "stderr")}
         self._terminal: Terminal | None = None
@@ -85,7 +74,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return True
 
     def exec_requested(self, command: str) -> bool:
-        self._argv = line_argv(command)
+        self._argv = served_place.line_argv(command)
         return True
 
     def subsystem_requested(self, subsystem: str) -> bool:
@@ -94,7 +83,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return subsystem == "sftp"
 
     def session_started(self) -> None:
-        environment = allowed(dict(self._channel.get_environment()))
+        environment = served_place.allowed(dict(self._channel.get_environment()))
         connection = self._channel.get_connection()
         assert isinstance(connection, asyncssh.SSHServerConnection)
         agent = connection.get_agent_path()
@@ -116,7 +105,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             self._terminal = Terminal(kind or "xterm-256color", _size(columns, rows))
         attached = Attachment(self._terminal.size if self._terminal else None)
         _, given = variables.parted(environment)
-        script = self._place.command(self._argv, attached, self._word, given)
+        script = self._place.command(self._argv, attached, self._mark, given)
         self._given = bytes_of(given)
         run = partial(self._run, script)
         threading.Thread(target=run, name="ssh-command", daemon=True).start()
@@ -135,10 +124,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return True
 
     def _reader_left(self, _packet: Any) -> bool:
-        """End the command as a closed pipe would: what reads the client's stdout has gone.
-
-        See OpenSSH's PROTOCOL 2.1.
-        """
+        """End the command: what reads the client's stdout has gone (OpenSSH's PROTOCOL 2.1)."""
         self._has_reader = False
         self._room.release()  # the client may take no more
         return True
@@ -150,11 +136,11 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def signal_received(self, signal: str) -> None:
         """Send the command a signal; another command on the host does it."""
-        script = bytes_of(self._place.signal(self._word, signal))
+        script = bytes_of(self._place.signal(self._mark, signal))
 
         def send() -> None:
             with suppress(JlrError, TimeoutError):
-                connection = self._connect(CONNECTION_SECONDS)
+                connection = self._connect(served_place.CONNECTION_SECONDS)
                 connection.execute(script, lambda *_: None, timeout=_SIGNAL_SECONDS)
 
         threading.Thread(target=send, name="ssh-signal", daemon=True).start()
@@ -179,7 +165,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         status, failure = FAILED, None
         try:
             execute = partial(self._execute, script)
-            status = on_free_session(self._connect, self._cancelled, execute)
+            status = served_place.on_free_session(self._connect, self._cancelled, execute)
         except JlrError as error:
             status, failure = (FAILED, error) if self._has_reader else (PIPE_CLOSED, None)
         except Exception as bug:
@@ -195,7 +181,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         else:
             self._stdin.open()
             if self._given:
-                stdin = typed = TypedText(self._given, self._word, stdin, output)
+                stdin = typed = TypedText(self._given, self._mark, stdin, output)
                 output = typed.output
         status = connection.execute(
             bytes_of(script),
@@ -259,10 +245,9 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             vars(self._channel).update(_send_buf=[], _send_buf_len=0)
         with suppress(OSError):
             if error is not None:
-                hint = f"; {error.hint}" if error.hint else ""
-                line = f"jlr: {error.message}{hint}"
                 end = "\r\n" if self._channel.get_terminal_type() else "\n"
-                self._channel.write_stderr((line + end).encode("utf-8", "replace"))
+                line = served_place.failure_line(error) + end
+                self._channel.write_stderr(line.encode("utf-8", "replace"))
             self._channel.write_eof()
             self._channel.exit(status)
 

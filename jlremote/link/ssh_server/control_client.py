@@ -1,10 +1,9 @@
 """One `ssh` of this laptop that runs a command over the link's connection.
 
 It finds the link at its `ControlPath`, as it would find another `ssh`, and passes its own stdin,
-stdout and stderr. So it makes no connection, and no byte is encrypted on
-the laptop once more. What needs more than a command gets a connection of its own
-(`editors/connection_sharing`); if it comes here after all, it is refused, and ssh goes on
-by itself.
+stdout and stderr. So it makes no connection, and no byte is encrypted on the laptop once more. What
+needs more than a command has a connection of its own (`editors/connection_sharing`); if it comes
+here after all, it is refused, and ssh goes on by itself.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import os
 import secrets
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -21,33 +21,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from jlremote.errors import JlrError
-from jlremote.link.passed_streams import (
-    PassedStreams,
-    ReaderLeft,
-    close_all,
-    opened_anew,
-)
-from jlremote.link.ssh_server.control_messages import (
-    ALIVE,
-    ALIVE_CHECK,
-    DENIED,
-    EXIT,
-    HELLO,
-    NEW_SESSION,
-    OPENED,
-    VERSION,
-    ControlFields,
-    ControlMessages,
-)
-from jlremote.link.ssh_server.served_place import (
-    FAILED,
-    PIPE_CLOSED,
-    Connect,
-    ServedPlace,
-    allowed,
-    line_argv,
-    on_free_session,
-)
+from jlremote.link.ssh_server import passed_streams, served_place
+from jlremote.link.ssh_server.passed_streams import PassedStreams
+from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import announced, new_marker
 from jlremote.place.runtimes.runtime import Attachment
@@ -84,10 +60,6 @@ class SharedPlace:
 class Denied(Exception):
     """What was asked for is not done here; the text is for the person."""
 
-    def __init__(self, text: str, *, for_good: bool) -> None:
-        super().__init__(text)
-        self.for_good = for_good  # or only for now: the place may run again
-
 
 class ControlClient:
     """The client's side of the conversation, in a thread of its own."""
@@ -99,7 +71,6 @@ class ControlClient:
         self._cancelled = threading.Event()
         self._stop: Callable[[], None] = lambda: None
         self._command: threading.Thread | None = None
-        self._denied: Denied | None = None
         self._reason = ""  # why it was ended, if the client did not leave by itself
 
     def serve(self) -> None:
@@ -114,16 +85,12 @@ class ControlClient:
             self._greet()
             while (message := self._messages.receive()) is not None:
                 self._answer(message)
-        except Denied as denied:
-            self._denied = denied
         finally:
             self._cancelled.set()
             self._stop()
             if self._command is not None:
                 self._command.join()
             self._socket.close()
-        if self._denied is not None:
-            raise self._denied
 
     def end(self, reason: str) -> None:
         """End the command from another thread, and tell the person why."""
@@ -146,89 +113,76 @@ class ControlClient:
             self._messages.send(ALIVE, request, os.getpid())
             return
         try:
-            self._begin(kind, request, message)
+            argv, given, streams = self._command_of(kind, message)
         except Denied as denied:
             self._messages.send(DENIED, request, str(denied).encode())
             raise
+        marker = new_marker()
+        passed = PassedStreams(streams, marker, bytes_of(given))
+        run = partial(self._run, argv, given, passed, marker)
+        command = threading.Thread(target=run, name="shared-command", daemon=True)
+        try:
+            self._messages.send(OPENED, request, _SESSION)
+            self._socket.settimeout(None)
+            command.start()
+        except BaseException:
+            passed.close()
+            raise
+        self._stop, self._command = passed.stop, command
 
-    def _begin(self, kind: int, request: int, message: ControlFields) -> None:
+    def _command_of(
+        self, kind: int, message: ControlFields
+    ) -> tuple[tuple[str, ...], str, tuple[int, ...]]:
+        """Return the argv, the variables and the streams that a client asks for."""
         if kind != NEW_SESSION or self._command is not None:
-            raise Denied("only commands share the connection of jlr", for_good=True)
+            raise Denied("only commands share the connection of jlr")
         message.string()  # reserved
         terminal, x11, agent, subsystem, _ = (message.number() for _ in range(5))
         message.string()  # the kind of terminal
         line = os.fsdecode(message.string())
         pairs = (os.fsdecode(each).partition("=") for each in message.strings())
-        _, given = variables.parted(allowed({name: value for name, _, value in pairs}))
-        streams = self._take_streams()
-        if streams is None or terminal or x11 or agent:
-            close_all(streams or ())
-            raise Denied("a terminal or agent has a connection of its own", for_good=True)
-        if subsystem and line != "sftp":
-            close_all(streams)
-            raise Denied(f"there is no subsystem `{line}`", for_good=False)
-        argv = shell_scripts.sftp_argv() if subsystem else line_argv(line) if line else ()
-        run = partial(self._run, request, argv, given, streams)
-        self._socket.settimeout(None)
-        self._command = threading.Thread(target=run, name="shared-command", daemon=True)
-        self._command.start()
-
-    def _take_streams(self) -> tuple[int, ...] | None:
-        """Return the client's streams, which come one by one; `None` if they cannot be used."""
+        _, given = variables.parted(served_place.allowed({name: value for name, _, value in pairs}))
         taken = self._messages.take_descriptors(3)
         try:
-            return opened_anew(taken)
+            self._check(
+                more=bool(terminal or x11 or agent), other=bool(subsystem) and line != "sftp"
+            )
+            streams = passed_streams.opened_anew(taken)
         finally:
-            close_all(taken)
+            passed_streams.close_all(taken)
+        if streams is None:
+            raise Denied("a terminal has a connection of its own")
+        if subsystem:
+            return shell_scripts.sftp_argv(), given, streams
+        return served_place.line_argv(line) if line else (), given, streams
+
+    def _check(self, *, more: bool, other: bool) -> None:
+        if more:
+            raise Denied("a terminal or agent has a connection of its own")
+        if other:
+            raise Denied("`sftp` is the only subsystem")
+        try:
+            connection = self._shared.connect(_CONNECTION_SECONDS)
+        except JlrError as error:
+            raise Denied(error.message) from error
+        if not self._shared.is_sure(connection):
+            raise Denied(f"jlr has to look whether `{self._shared.place.selector}` runs")
 
     # In the command's thread.
 
-    def _run(
-        self, request: int, argv: tuple[str, ...], given: str, streams: tuple[int, ...]
-    ) -> None:
+    def _run(self, argv: tuple[str, ...], given: str, passed: PassedStreams, marker: str) -> None:
         try:
-            try:
-                self._check_runs()
-                self._messages.send(OPENED, request, _SESSION)
-            except BaseException:
-                close_all(streams)
-                raise
-            marker = new_marker()
-            passed = PassedStreams(streams, marker, bytes_of(given))
             with closing(passed):
-                self._stop = passed.stop
-                if self._cancelled.is_set():  # the client had no time to stop it
-                    passed.stop()
                 status = self._status(argv, given, passed, marker)
             self._messages.send(EXIT, _SESSION, status)
-        except Denied as denied:
-            self._denied = denied
-            with suppress(OSError):
-                self._messages.send(DENIED, request, str(denied).encode())
         except OSError as gone:
             log.info("a client of `%s` has left: %r", self._shared.place.selector, gone)
         finally:
             self._hang_up()
 
-    def _check_runs(self) -> None:
-        try:
-            connection = self._shared.connect(_CONNECTION_SECONDS)
-        except JlrError as error:
-            raise Denied(error.message, for_good=False) from error
-        if not self._shared.is_sure(connection):
-            text = f"jlr has to look whether `{self._shared.place.selector}` runs"
-            raise Denied(text, for_good=False)
-
-    def _status(
-        self,
-        argv: tuple[str, ...],
-        given: str,
-        passed: PassedStreams,
-        marker: str,
-    ) -> int:
-        """Run the command and return its exit status; what fails is told on its stderr."""
-        word = secrets.token_hex(8)
-        script = self._shared.place.command(argv, Attachment(None), word, given)
+    def _status(self, argv: tuple[str, ...], given: str, passed: PassedStreams, marker: str) -> int:
+        mark = secrets.token_hex(8)
+        script = self._shared.place.command(argv, Attachment(None), mark, given)
         content = bytes_of(announced(script, marker))
 
         def execute(connection: Connection) -> int:
@@ -237,18 +191,110 @@ class ControlClient:
             )
 
         try:
-            status = on_free_session(self._shared.connect, self._cancelled, execute)
+            status = served_place.on_free_session(self._shared.connect, self._cancelled, execute)
             passed.check_begun()
-        except ReaderLeft:
+        except passed_streams.ReaderLeft:
             return PIPE_CLOSED
         except JlrError as error:
-            hint = f"; {error.hint}" if error.hint else ""
-            reason = self._reason or f"{error.message}{hint}"
-            if self._reason or not self._cancelled.is_set():
-                passed.tell(f"jlr: {reason}\n")
+            if self._reason:
+                passed.tell(f"jlr: {self._reason}\n")
+            elif not self._cancelled.is_set():
+                passed.tell(f"{served_place.failure_line(error)}\n")
             return FAILED
         except Exception as bug:
             log.exception("a command of an ssh client failed")
             passed.tell(f"jlr: the link failed: {bug!r}\n")
             return FAILED
         return status
+
+
+VERSION = 4
+HELLO, NEW_SESSION, ALIVE_CHECK = 0x00000001, 0x10000002, 0x10000004
+DENIED, EXIT, ALIVE, OPENED = 0x80000002, 0x80000004, 0x80000005, 0x80000006
+_NUMBER = struct.Struct(">I")
+_MOST_BYTES = 4 << 20  # of one message
+
+
+class ControlFields:
+    """The numbers and strings of a message, one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def number(self) -> int:
+        (number,) = _NUMBER.unpack_from(self._data, self._at)
+        self._at += _NUMBER.size
+        return int(number)
+
+    def string(self) -> bytes:
+        size = self.number()
+        self._at += size
+        if self._at > len(self._data):
+            raise struct.error("a string is longer than its message")
+        return self._data[self._at - size : self._at]
+
+    def strings(self) -> list[bytes]:
+        """Return all that is left."""
+        strings = []
+        while self._at < len(self._data):
+            strings.append(self.string())
+        return strings
+
+
+class ControlMessages:
+    """The messages of one client's socket, both ways."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self._socket = client
+
+    def receive(self) -> ControlFields | None:
+        """Return the next message, `None` if the client has left; no byte more is read.
+
+        Raises:
+            struct.error: it is too long.
+        """
+        head = self._read(_NUMBER.size)
+        if head is None:
+            return None
+        (size,) = _NUMBER.unpack(head)
+        if size > _MOST_BYTES:
+            raise struct.error(f"a message of {size} bytes")
+        body = self._read(size)
+        return None if body is None else ControlFields(body)
+
+    def _read(self, size: int) -> bytes | None:
+        data = b""
+        while len(data) < size:
+            piece = self._socket.recv(size - len(data))
+            if not piece:
+                return None
+            data += piece
+        return data
+
+    def take_descriptors(self, count: int) -> list[int]:
+        """Return descriptors that follow a message, each with a byte of its own.
+
+        Raises:
+            struct.error: one is missing.
+        """
+        if sys.platform == "win32":
+            raise NotImplementedError
+        taken: list[int] = []
+        while len(taken) < count:
+            came, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
+            taken += descriptors
+            if not came or not descriptors:
+                for one in taken:
+                    os.close(one)
+                raise struct.error("a descriptor is missing")
+        for one in taken:
+            os.set_inheritable(one, False)
+        return taken
+
+    def send(self, *fields: int | bytes) -> None:
+        packed = (
+            _NUMBER.pack(each) if isinstance(each, int) else _NUMBER.pack(len(each)) + each
+            for each in fields
+        )
+        body = b"".join(packed)
+        self._socket.sendall(_NUMBER.pack(len(body)) + body)

@@ -8,38 +8,16 @@ import socket
 import struct
 import sys
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from jlremote.laptop import known_names
 from jlremote.link.ssh_server.control_client import ControlClient, Denied, Runs, SharedPlace
 from jlremote.link.ssh_server.served_place import Connect, ServedPlace
+from jlremote.link.unix_listener import UnixListener
 from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
-
-_BACKLOG = 64
-_NO_DESCRIPTORS_PAUSE = 0.2
-
-
-@dataclass(frozen=True)
-class _ControlSocket:
-    listener: socket.socket
-    path: Path
-    inode: int
-    shared: SharedPlace
-
-    def close(self) -> None:
-        """Stop listening, and remove the socket's file unless another one has its name by now."""
-        with suppress(OSError):
-            if self.path.stat().st_ino == self.inode:
-                self.path.unlink()
-        with suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
-        self.listener.close()
 
 
 class ControlSockets:
@@ -50,8 +28,7 @@ class ControlSockets:
         self._runs = runs
         self._gone = gone
         self._lock = threading.Lock()
-        self._listening: dict[str, _ControlSocket] = {}
-        self._refused: set[str] = set()
+        self._listening: dict[str, tuple[UnixListener, SharedPlace]] = {}
         self._clients: dict[ControlClient, ServedPlace] = {}
 
     def __len__(self) -> int:
@@ -66,30 +43,20 @@ class ControlSockets:
     def listen(self, name: str, place: ServedPlace, connection: Connection) -> None:
         """Share the connection with each `ssh NAME` that only runs a command in that place.
 
-        The place must be known to run, as that of a session with a forward is. A name whose clients
-        wanted more is left alone from then on: the user's configuration has forwards for it, say.
+        The place must be known to run, as that of a session with a forward is.
         """
         path = known_names.control_socket(name)
         shared = SharedPlace(place, self._connect, self._runs)
-        if path is None or name in self._refused or not shared.is_sure(connection):
+        if path is None or not shared.is_sure(connection):
             return
         self._forget(name)
-        if sys.platform == "win32":
-            raise NotImplementedError
-        listener = socket.socket(socket.AF_UNIX)
         try:
-            path.unlink(missing_ok=True)  # of a link that was killed
-            listener.bind(str(path))
-            path.chmod(0o600)
-            listener.listen(_BACKLOG)
-            one = _ControlSocket(listener, path, path.stat().st_ino, shared)
+            listener = UnixListener(path, partial(self._serve, name, shared))
         except OSError as error:
             log.info("ssh clients of `%s` cannot share the connection: %s", name, error)
-            listener.close()
             return
         with self._lock:
-            self._listening[name] = one
-        threading.Thread(target=self._accept, args=(name, one), daemon=True).start()
+            self._listening[name] = listener, shared
 
     def end(self, session: str) -> None:
         """End the commands of a session, and forget its names: it was stopped."""
@@ -100,8 +67,8 @@ class ControlSockets:
         self._end(lambda _: True, "the link has ended")
 
     def _end(self, wanted: Callable[[ServedPlace], bool], reason: str) -> None:
-        for name, one in tuple(self._listening.items()):
-            if wanted(one.shared.place):
+        for name, (_, shared) in tuple(self._listening.items()):
+            if wanted(shared.place):
                 self._forget(name)
         for client, place in tuple(self._clients.items()):
             if wanted(place):
@@ -109,24 +76,11 @@ class ControlSockets:
 
     def _forget(self, name: str) -> None:
         with self._lock:
-            one = self._listening.pop(name, None)
-        if one is not None:
-            one.close()
+            listener, _ = self._listening.pop(name, (None, None))
+        if listener is not None:
+            listener.close()
 
-    def _accept(self, name: str, one: _ControlSocket) -> None:
-        while self._listening.get(name) is one:
-            try:
-                client, _ = one.listener.accept()
-            except OSError:  # it was closed, or no descriptor is left
-                time.sleep(_NO_DESCRIPTORS_PAUSE)
-                continue
-            serve = threading.Thread(target=self._serve, args=(name, client, one), daemon=True)
-            try:
-                serve.start()
-            except RuntimeError:  # no thread is left
-                client.close()
-
-    def _serve(self, name: str, client: socket.socket, one: _ControlSocket) -> None:
+    def _serve(self, name: str, shared: SharedPlace, client: socket.socket) -> None:
         try:
             is_ours = _is_ours(client)
         except OSError:  # it has left
@@ -134,15 +88,13 @@ class ControlSockets:
         if not is_ours:
             client.close()
             return
-        served = ControlClient(client, one.shared)
+        served = ControlClient(client, shared)
         with self._lock:
-            self._clients[served] = one.shared.place
+            self._clients[served] = shared.place
         try:
             served.serve()
         except Denied as denied:
             log.info("an ssh client of `%s` was refused: %s", name, denied)
-            if denied.for_good:
-                self._refused.add(name)
             self._forget(name)
         except (OSError, ValueError, struct.error) as error:
             log.info("an ssh client of `%s` has left: %r", name, error)

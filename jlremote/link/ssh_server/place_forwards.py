@@ -13,7 +13,6 @@ import asyncssh
 
 from jlremote.errors import JlrError
 from jlremote.link.ssh_server.served_place import CONNECTION_SECONDS, Connect
-from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.container_relay import Where
 from jlremote.ssh.forward.place_streams import PlaceStreams
 
@@ -26,9 +25,8 @@ OpenChannel = Callable[[Callable[[], asyncssh.SSHForwarder]], Awaitable[Any]]
 class PlaceForwards:
     """The connections and listeners that clients of one place ask for, in the event loop."""
 
-    def __init__(self, streams: PlaceStreams, loop: EventLoop, connect: Connect) -> None:
+    def __init__(self, streams: PlaceStreams, connect: Connect) -> None:
         self._streams = streams
-        self._loop = loop
         self._connect = connect
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -79,10 +77,7 @@ class PlaceForwards:
         return None
 
     async def lend_agent(self, agent: str) -> tuple[PlaceSocket, str] | None:
-        """Make a socket in the place that leads to the client's agent, here at the path `agent`.
-
-        Return it and its path there.
-        """
+        """Lead a socket in the place to the client's agent at `agent`; return it and its path."""
 
         async def open_channel(factory: Callable[[], asyncssh.SSHForwarder]) -> None:
             await asyncio.get_running_loop().create_unix_connection(factory, agent)
@@ -158,7 +153,6 @@ async def _lead_to_client(near: socket.socket, open_channel: OpenChannel) -> Non
 
 
 def _in_loop(answer: asyncio.Future[Any]) -> Callable[[Any], None]:
-    """Return a function that answers from any thread; later answers are ignored."""
     loop = answer.get_loop()
 
     def settle(value: Any) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jlremote.errors import Busy, LinkLost
+from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.place.host import process_mark
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.place.runtimes.runtime import Attachment, Runtime
@@ -50,25 +50,13 @@ class ServedPlace:
     name: str  # of the session or container, or the host's
     container_id: str = ""  # the engine's full id of a session's container
 
-    def command(
-        self,
-        argv: tuple[str, ...],
-        attached: Attachment,
-        word: str,
-        given: str,
-    ) -> str:
-        """Return the script that runs `argv`, an empty one for a shell; `word` marks it.
+    def command(self, argv: tuple[str, ...], attached: Attachment, mark: str, given: str) -> str:
+        """Return the script that runs `argv`, an empty one for a shell; `mark` marks it.
 
         Its stdin begins with the variables that are `given`, as `variables.parted` writes them.
         """
         return shell_scripts.script(
-            self.runtime,
-            self.name,
-            attached,
-            argv,
-            word,
-            given=given,
-            marked=True,
+            self.runtime, self.name, attached, argv, mark, given=given, marked=True
         )
 
     def shell(self, request: Mapping[str, Any]) -> str:
@@ -80,9 +68,9 @@ class ServedPlace:
         terminal = request["terminal"]
         size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
         attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
-        word = secrets.token_hex(8)
+        mark = secrets.token_hex(8)
         argv = tuple(request["command"])
-        return shell_scripts.script(self.runtime, self.name, attached, argv, word)
+        return shell_scripts.script(self.runtime, self.name, attached, argv, mark)
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""
@@ -93,9 +81,9 @@ class ServedPlace:
         """Whether the host's SSH server reaches all that the place's own programs reach."""
         return not self.runtime.relay_prefix(self.name)
 
-    def signal(self, word: str, signal: str) -> str:
-        """Return the script that sends a signal to the command marked with `word`."""
-        argv = process_mark.signal_argv(word, signal)
+    def signal(self, mark: str, signal: str) -> str:
+        """Return the script that sends a signal to the command marked with `mark`."""
+        argv = process_mark.signal_argv(mark, signal)
         return command_line(self.runtime.attached(self.name, argv, Attachment(), {})) + "\n"
 
 
@@ -120,6 +108,11 @@ def allowed(environment: Mapping[str, str]) -> dict[str, str]:
         if name.isascii() and name.isidentifier()
         if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
     }
+
+
+def failure_line(error: JlrError) -> str:
+    """Return the line for the stderr of a client whose command failed."""
+    return f"jlr: {error.message}; {error.hint}" if error.hint else f"jlr: {error.message}"
 
 
 def on_free_session(

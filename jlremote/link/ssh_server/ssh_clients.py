@@ -107,7 +107,6 @@ class SshClients:
             self.gone()
 
     def _forwards_of(self, place: ServedPlace) -> PlaceForwards:
-        """Return the forwards of a place, which all its clients share; in the event loop."""
         from jlremote.link.ssh_server.place_forwards import PlaceForwards
         from jlremote.ssh.forward.place_streams import PlaceStreams
 
@@ -117,8 +116,7 @@ class SshClients:
             threading.Thread(target=run, name="ssh-streams", daemon=True).start()
         if place not in self._forwards:
             streams = PlaceStreams(place.relay(), self._streams, direct=place.is_on_host)
-            connect = self._supervisor.wait
-            self._forwards[place] = PlaceForwards(streams, self._streams, connect)
+            self._forwards[place] = PlaceForwards(streams, self._supervisor.wait)
         return self._forwards[place]
 
     def end(self, session: str) -> None:

@@ -1,8 +1,7 @@
 """Both sides of the link's socket: the messages, the files and the states.
 
-Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
-it is found), `authentication` (how both sides know each other), and
-`login_shell` (what only a login shell of the host finds).
+Read `protocol` (the messages, and how both sides prove that they know a key), `status` and `states`
+(how the link describes itself, and the host's login shell), and `link_files` (where it is found).
 
 Decisions:
 

@@ -1,14 +1,17 @@
-"""The states of a link and its forwards, in words for people."""
+"""The states of a link and its forwards in words, and what a login shell of its host finds."""
 
 from __future__ import annotations
 
 import copy
+import shlex
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from jlremote.errors import JlrError
+from jlremote.text import listed
 
 
 class State(StrEnum):
@@ -67,3 +70,44 @@ def without_history(error: JlrError) -> JlrError:
     A stored error would keep all objects of its frames alive, and grow each time it is raised.
     """
     return copy.copy(error)
+
+
+_SHOWN = 8  # folders of a PATH
+
+
+@dataclass(frozen=True)
+class LoginShell:
+    """The answer of a login shell: what it finds, or why that is not known."""
+
+    shell: str  # its path
+    path: tuple[str, ...] = ()  # the folders of its PATH that a command by ssh lacks
+    docker_host: str = ""  # the engine that it names, empty for none or the same
+    finds: tuple[str, ...] = ()  # the paths of engines and the like that a command by ssh lacks
+    trouble: str = ""  # why it is not known what it finds, empty if it is
+
+    @property
+    def helps(self) -> bool:
+        """Whether it has what a command by ssh lacks."""
+        return bool(self.finds or self.docker_host)
+
+    def head(self) -> str:
+        """Return shell text that gives a script what it lacks, after what it has."""
+        lines = ""
+        if self.helps and self.path:
+            lines = f"PATH=${{PATH:+$PATH:}}{shlex.quote(':'.join(self.path))}; export PATH\n"
+        if self.docker_host:
+            lines += f"DOCKER_HOST={shlex.quote(self.docker_host)}; export DOCKER_HOST\n"
+        return lines
+
+    def looked(self) -> str:
+        """Return where programs were looked for, in words."""
+        if self.trouble:
+            return f"a command by ssh finds none, and {self.trouble}"
+        more = f", which adds {listed(self.path, _SHOWN)}" if self.path else ""
+        return f"looked for on the PATH of ssh and of the login shell `{self.shell}`{more}"
+
+
+def login_shell(message: Mapping[str, Any]) -> LoginShell:
+    """Return the answer of a login shell that a message of the link has."""
+    facts = {name: message[name] for name in LoginShell.__dataclass_fields__}
+    return LoginShell(**facts | {name: tuple(facts[name]) for name in ("path", "finds")})

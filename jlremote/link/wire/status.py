@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jlremote.jupyter.ports.endpoint import Endpoint, endpoint_from_json
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Server, endpoint_from_json
 from jlremote.link.wire.protocol import Message
 from jlremote.link.wire.states import State
 
@@ -15,7 +14,7 @@ ForwardKey = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class ForwardStatus:
-    """A forward of a session as the link tells it."""
+    """A forward of a session, as the link describes it."""
 
     session: str
     port: int | None  # the further port that it leads to, `None` for the session's Jupyter server
@@ -28,14 +27,14 @@ class ForwardStatus:
 
     @property
     def server(self) -> Server:
-        """The Jupyter server that it leads to; not for a further port."""
+        """The Jupyter server behind the forward; not for a further port."""
         assert self.endpoint.server is not None
         return self.endpoint.server
 
 
 @dataclass(frozen=True)
 class MountStatus:
-    """A mount as the link tells it, by the record's name.
+    """A mount by the name of its record, as the link describes it.
 
     It is `connected` while its sshfs has an SFTP server on the host; `failure` tells why the host
     refused one when it was asked last.
@@ -48,7 +47,7 @@ class MountStatus:
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """A link as it tells itself."""
+    """A link, as it describes itself."""
 
     state: str  # one of `link.wire.states.State`
     since: float  # seconds since the epoch
@@ -60,27 +59,27 @@ class LinkStatus:
 
     def forward(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Return the forward to a session's server, or to a further port of it."""
-        wanted = (session, port)
-        return next((one for one in self.forwards if (one.session, one.port) == wanted), None)
+        return next((f for f in self.forwards if (f.session, f.port) == (session, port)), None)
 
     def further(self, session: str) -> tuple[ForwardStatus, ...]:
         """Return the forwards to a session's further ports."""
-        of_it = (forward for forward in self.forwards if forward.session == session)
-        return tuple(forward for forward in of_it if forward.port is not None)
+        return tuple(f for f in self.forwards if f.session == session and f.port is not None)
 
     def mount(self, name: str) -> MountStatus | None:
         return next((mount for mount in self.mounts if mount.name == name), None)
 
 
 def link_status(message: Message) -> LinkStatus:
-    """Return what a link answered to `status`; a forward is up at most as long as the link."""
+    """Return the status in a link's answer; a forward is up at most as long as the link."""
     since = message["since"]
-    told = map(forward_status, message["forwards"])
     return LinkStatus(
         message["state"],
         since,
         message["detail"],
-        tuple(replace(f, since=max(f.since, since)) if f.state == State.UP else f for f in told),
+        tuple(
+            replace(f, since=max(f.since, since)) if f.state == State.UP else f
+            for f in map(forward_status, message["forwards"])
+        ),
         tuple(MountStatus(**mount) for mount in message["mounts"]),
         tuple(message["notes"]),
         tuple(message["work"]),
@@ -88,7 +87,7 @@ def link_status(message: Message) -> LinkStatus:
 
 
 def forward_status(message: Message) -> ForwardStatus:
-    """Return what a link told of a forward."""
-    told = ("session", "port", "local_port", "state", "since", "detail", "failure")
-    facts = {key: message[key] for key in told}
+    """Return the status of a forward that a message of the link has."""
+    names = ("session", "port", "local_port", "state", "since", "detail", "failure")
+    facts = {name: message[name] for name in names}
     return ForwardStatus(**facts, endpoint=endpoint_from_json(message["endpoint"]))

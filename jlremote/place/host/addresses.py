@@ -101,13 +101,10 @@ def is_own(table: str, client_port: int, port: int) -> bool:
     """
     if sys.platform == "win32":
         raise NotImplementedError  # it has no such table
-    its = (line for line in table.splitlines() if line.split()[2:3] and _ends(line, port))
+    far = f":{port:04X}"
+    its = (row for row in table.splitlines() if "".join(row.split()[2:3]).endswith(far))
     clients = [row for row in read_listeners("\n".join(its)) if row.port == client_port]
     return any(row.address == LOCALHOST and row.user == os.getuid() for row in clients)
-
-
-def _ends(row: str, port: int) -> bool:
-    return row.split()[2].endswith(f":{port:04X}")
 
 
 def socket_inodes(descriptors: str) -> frozenset[str]:

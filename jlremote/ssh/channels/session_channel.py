@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
@@ -57,27 +57,15 @@ class SessionChannel(TunnelChannel):
         self._slots.end(self)
 
 
-class Pieces(Generic[Label]):
-    """Labelled pieces that one thread adds and another takes, in order."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[Label, Piece]] = deque()
-
-    def add(self, label: Label, data: Piece) -> None:
-        self._waiting.append((label, data))
-
-    def add_first(self, label: Label, data: Piece) -> None:
-        self._waiting.appendleft((label, data))
-
-    def take(self) -> tuple[Label, list[Piece]] | None:
-        """Return neighbours of one label, `None` if nothing waits."""
-        if not self._waiting:
-            return None
-        label, pieces, size = self._waiting[0][0], list[Piece](), 0
-        while size < AT_ONCE and self._waiting and self._waiting[0][0] == label:
-            pieces.append(self._waiting.popleft()[1])
-            size += len(pieces[-1])
-        return label, pieces
+def _take(waiting: deque[tuple[Label, Piece]]) -> tuple[Label, list[Piece]] | None:
+    """Take neighbours of one label, `None` if nothing waits; another thread may add pieces."""
+    if not waiting:
+        return None
+    label, pieces, size = waiting[0][0], list[Piece](), 0
+    while size < AT_ONCE and waiting and waiting[0][0] == label:
+        pieces.append(waiting.popleft()[1])
+        size += len(pieces[-1])
+    return label, pieces
 
 
 class StdinPieces:
@@ -90,7 +78,7 @@ class StdinPieces:
     def __init__(self, on_taken: Callable[[int], None] = lambda _: None) -> None:
         self.wake: Callable[[], None] = lambda: None
         self._on_taken = on_taken
-        self._pieces: Pieces[bool] = Pieces()
+        self._pieces: deque[tuple[bool, Piece]] = deque()  # the end is not joined with others
         self._is_open = False
         self._added = self._taken = 0  # bytes, each counted by one thread
 
@@ -103,13 +91,13 @@ class StdinPieces:
         if not self._is_open:
             if first:
                 self._taken -= len(first)
-                self._pieces.add_first(True, first)
+                self._pieces.appendleft((True, first))
             self._is_open = True
             self.wake()
 
     def add(self, piece: Piece) -> None:
         self._added += len(piece)
-        self._pieces.add(bool(piece), piece)
+        self._pieces.append((bool(piece), piece))
         self.wake()
 
     # `Stdin`, in the script's thread.
@@ -118,7 +106,7 @@ class StdinPieces:
         self.wake = wake
 
     def take(self) -> bytes | None:
-        taken = self._pieces.take() if self._is_open else None
+        taken = _take(self._pieces) if self._is_open else None
         if taken is None:
             return None
         self._taken += sum(map(len, taken[1]))
@@ -153,12 +141,12 @@ class ScriptChannel(TunnelChannel):
         self.exited_at = 0.0
         self.is_granted = self.is_accepted = self.has_ended = self.is_over = False
         self.refusal: str | None = None
-        self._output: Pieces[Stream] = Pieces()
+        self._output: deque[tuple[Stream, Piece]] = deque()
         self._actions: deque[Callable[[], None]] = deque()
 
     def take(self) -> tuple[Stream, bytes] | None:
         """Return output of one stream, `None` if there is none; report it to `consumed`."""
-        taken = self._output.take()
+        taken = _take(self._output)
         return None if taken is None else (taken[0], b"".join(taken[1]))
 
     def run_actions(self) -> None:
@@ -193,7 +181,7 @@ class ScriptChannel(TunnelChannel):
         self._count(len(data), len(data))
 
     def _keep(self, stream: Stream, data: Piece) -> None:
-        self._output.add(stream, data)
+        self._output.append((stream, data))
         self.wake.set()
 
     def ended(self) -> None:

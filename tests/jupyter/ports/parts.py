@@ -10,7 +10,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from jlremote.jupyter.ports import locate
+from jlremote.jupyter import locate
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
@@ -70,7 +70,7 @@ def state_of(desk: Desk, session: str) -> str:
 
 def listens_inside(container: Container, port: int) -> bool:
     """Return whether something listens in a container."""
-    return bool(locate.read_listening(container.execute("sh", "-c", locate.probe(port))).found)
+    return bool(locate.read_listening(container.execute("sh", "-c", locate.probe(port))).sockets)
 
 
 def word_at(local_port: int, name: str = "127.0.0.1") -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from jlremote.laptop import sessions
 from tests.jupyter.ports.conftest import JUPYTER_PORT
 from tests.jupyter.ports.parts import (
@@ -18,7 +18,7 @@ from tests.jupyter.ports.parts import (
     told,
     word_at,
 )
-from tests.lab.accounts import Account, claimed_account
+from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
@@ -151,18 +151,6 @@ def test_a_start_after_the_containers_restart_leads_there_again(
     assert word_at(local) == "again"
 
 
-def test_stop_releases_it_for_good(desk: Desk, laptop: Laptop, inside: Container) -> None:
-    port = free_port()
-    only(laptop, str(port))
-    stopped = laptop.jlr("stop", "--force", "--yes")
-    assert f"released port {port}" in stopped.stdout, stopped
-    socket.create_server(("127.0.0.1", port)).close()
-    assert told(laptop) == []
-    refused = laptop.jlr("forward", str(port))
-    assert refused.status == 6
-    assert "does not run" in refused.stderr
-
-
 def test_without_a_container_only_ones_own_program_is_led_to(
     desk: Desk, laptop: Laptop, servers: HostServers, account: Account
 ) -> None:
@@ -224,17 +212,6 @@ def test_a_port_of_the_host_leads_to_ones_own_program_a_service_or_what_is_publi
     assert word_at(both[published]) == "published"
     with serving_on_host(account, "again", port):
         until(lambda: word_at(both[port]) == "again", "the program's return", timeout=8)
-
-
-def test_a_port_of_the_host_that_another_person_holds_gets_nothing(
-    laptop: Laptop, inside: Container
-) -> None:
-    port = free_port()
-    with claimed_account() as other, serving_on_host(other, "theirs", port):
-        taken = only(laptop, str(port), "--host")
-        assert taken["state"] == "taken"
-        assert "another user's program" in taken["detail"]
-        assert word_at(taken["local_port"]) is None
 
 
 def test_on_the_hosts_network_only_the_containers_own_program_is_led_to(

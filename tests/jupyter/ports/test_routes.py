@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports import locate
-from jlremote.jupyter.ports.endpoint import Endpoint, Place
-from jlremote.jupyter.ports.locate import NothingListens, PortTaken, server_endpoint
-from jlremote.jupyter.server import Server
+from jlremote.jupyter import locate
+from jlremote.jupyter.endpoint import Endpoint, Place, Server
+from jlremote.jupyter.locate import NothingListens, PortTaken, server_endpoint
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.runtimes.bare import Bare
@@ -111,53 +111,38 @@ def test_on_a_network_with_others_a_relay_goes_in(
     assert found == Target(near, PORT, RELAY)
 
 
-def test_on_the_hosts_network_a_socket_must_be_the_containers(
-    monkeypatch: pytest.MonkeyPatch,
+ON_HOST: dict[str, Any] = {"engine": False, "on_host": True}
+NEAR = Target("127.0.0.1", PORT)
+MINE_AND_ROOTS = (row(ANYWHERE, inode=77), row(LOOPBACK, user=0, inode=78))
+
+
+@pytest.mark.parametrize(
+    ("output", "how", "expected"),
+    [
+        (probed(row(LOOPBACK)), {}, NEAR),
+        (probed(row(LOOPBACK), held=78), {}, PortTaken),
+        (probed(row(ANYWHERE_6), held=None), {"engine": False}, NEAR),
+        (probed(row(LOOPBACK, user=0)), {"engine": False}, PortTaken),
+        (probed(row(ANYWHERE, user=1001)), {"engine": False}, PortTaken),
+        (
+            probed(row(LOOPBACK), held=None),
+            {"engine": False, "in_jobs": True},
+            Target("127.0.0.1", PORT, RELAY, node=True),
+        ),
+        (probed(row(ANYWHERE, user=0), held=None), ON_HOST, NEAR),
+        (probed(row(ANYWHERE, user=999), held=None), ON_HOST, NEAR),
+        (probed(row(ANYWHERE, user=1001)), ON_HOST, PortTaken),
+        (probed(*MINE_AND_ROOTS), {"engine": False}, PortTaken),  # the nearer one is met first
+    ],
+)
+def test_on_the_hosts_network_a_socket_must_be_the_containers_the_users_or_the_systems(
+    output: str, how: dict[str, Any], expected: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert target(monkeypatch, probed(row(LOOPBACK)), "127.0.0.1") == Target("127.0.0.1", PORT)
-    with pytest.raises(PortTaken):
-        target(monkeypatch, probed(row(LOOPBACK), held=78), "127.0.0.1")
-
-
-def test_without_an_engine_a_socket_must_be_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = probed(row(ANYWHERE_6), held=None)
-    assert target(monkeypatch, mine, "127.0.0.1", engine=False) == Target("127.0.0.1", PORT)
-    for others in (row(LOOPBACK, user=0), row(ANYWHERE, user=1001)):
+    if expected is PortTaken:
         with pytest.raises(PortTaken):
-            target(monkeypatch, probed(others), "127.0.0.1", engine=False)
-
-
-def test_a_port_of_a_clusters_node_is_one_that_others_can_take(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    mine = probed(row(LOOPBACK), held=None)
-    found = target(monkeypatch, mine, "127.0.0.1", engine=False, in_jobs=True)
-    assert found == Target("127.0.0.1", PORT, RELAY, node=True)
-    assert found.shared
-
-
-def test_a_port_of_the_host_may_be_the_systems_but_not_another_persons(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for owner in (0, 999, 1000):
-        found = probed(row(ANYWHERE, user=owner), held=None)
-        way = target(monkeypatch, found, "127.0.0.1", engine=False, on_host=True)
-        assert way == Target("127.0.0.1", PORT)
-    others = probed(row(ANYWHERE, user=1001))
-    with pytest.raises(PortTaken):
-        target(monkeypatch, others, "127.0.0.1", engine=False, on_host=True)
-
-
-def test_the_socket_that_would_be_met_first_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    near_and_anywhere = probed(row(ANYWHERE, inode=77), row(LOOPBACK, user=0, inode=78))
-    with pytest.raises(PortTaken):
-        target(monkeypatch, near_and_anywhere, "127.0.0.1", engine=False)
-
-
-def test_without_a_network_of_its_own_or_the_hosts_a_relay_goes_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert target(monkeypatch, probed(row(LOOPBACK))) == Target("127.0.0.1", PORT, RELAY)
+            target(monkeypatch, output, "127.0.0.1", **how)
+    else:
+        assert target(monkeypatch, output, "127.0.0.1", **how) == expected
 
 
 def test_a_port_without_a_listener_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,11 +166,8 @@ def target_of(container: Container, server: Server) -> Target | None:
     return server_endpoint(Containers(DOCKER), container, server).target
 
 
-def test_a_container_that_is_alone_on_its_network_is_reached_at_its_own_address() -> None:
-    assert target_of(ALONE, SERVER) == Target("172.17.0.3", 8888, network=NETWORK)
-
-
 def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
+    assert target_of(ALONE, SERVER) == Target("172.17.0.3", 8888, network=NETWORK)
     here = replace(CONTAINER, addresses=("127.0.0.1",))
     for near in ("127.0.0.1", "::1"):
         on_loopback = replace(SERVER, loopback_only=True, loopback=near)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from tests.jupyter.ports.parts import PORT, only, serve_inside
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer
@@ -89,28 +88,6 @@ def test_a_line_says_each_change_since_when_and_why(
         back = watcher.until_state("up", 10)
         assert back["url"] == first["url"]
         assert back["detail"] is None
-
-
-def test_ports_are_shown_as_they_open(laptop: Laptop, inside: Container) -> None:
-    with watching(laptop) as watcher:
-        assert watcher.next(20)["ports"] == []
-        local = only(laptop, str(PORT))["local_port"]
-        closed = watcher.until_port("closed", SOON)
-        assert (closed["port"], closed["local_port"]) == (PORT, local)
-        serve_inside(inside, "scalars", "127.0.0.1")
-        assert only(laptop)["state"] == "up"
-        watcher.until_port("up", SOON)
-
-
-def test_a_jupyter_that_was_killed_is_told_without_a_reconnect(
-    desk: Desk, laptop: Laptop, inside: Container
-) -> None:
-    with watching(laptop) as watcher:
-        assert watcher.next(20)["state"] == "up"
-        inside.execute("sh", "-c", "kill -9 $(ls /tmp/jlr-0/*/runtime | tr -dc '0-9\\n')")
-        dead = watcher.until_state("jupyter-dead", 10)
-        assert "is gone" in dead["detail"]
-        assert dead["url"] is None
 
 
 def test_a_link_that_was_ended_is_told_and_not_started_again(

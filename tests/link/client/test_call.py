@@ -17,9 +17,8 @@ from jlremote.errors import Bug, LinkLost
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
-from jlremote.link.wire.authentication import NotProved, authenticate_command
-from jlremote.link.wire.files import LinkFiles, link_files
-from jlremote.link.wire.protocol import receive, send
+from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.protocol import NotProved, authenticate_command, receive, send
 from jlremote.questions import NeverAsks
 
 SECRET = b"of this test"
@@ -173,21 +172,6 @@ def test_a_command_that_starts_no_link_restores_nothing(files: LinkFiles, link: 
     link.answers = [result("answered")]
     assert caller.ask("status", start=False) == "answered"
     assert files.restoring.exists()
-
-
-def test_without_a_link_none_is_started_for_a_mere_question(caller: Caller) -> None:
-    with pytest.raises(NoLink, match="no link to `dgx` runs"):
-        caller.ask("status", start=False)
-
-
-def test_a_link_that_does_not_answer_is_told_from_none(
-    files: LinkFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dial, "ANSWER_SECONDS", 0.01)
-    files.key.write_bytes(SECRET)
-    with sockets.Listener(str(files.socket)), pytest.raises(LinkStuck) as stuck:
-        dial.dial(files)
-    assert "resumes it" in (stuck.value.hint or "")
 
 
 @pytest.mark.parametrize("accepts", [True, False])

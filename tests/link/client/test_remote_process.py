@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,11 +47,6 @@ def test_each_stream_has_a_marker_of_its_own() -> None:
     assert list(told) == [("stderr", b"later")]
 
 
-def test_in_a_terminal_everything_counts() -> None:
-    told, _ = process(printed(b"$ "), {"result": 0}, marker=None)
-    assert list(told) == [("stdout", b"$ ")]
-
-
 def test_a_shell_that_ends_before_the_script_is_an_error_with_its_last_words() -> None:
     told, _ = process(printed(b"This account is locked.\n"), {"result": 1})
     with pytest.raises(JlrError, match="This account is locked"):
@@ -88,20 +82,6 @@ def test_a_thread_that_waits_to_give_is_released_when_the_process_is_left() -> N
     remote.leave()
     assert not giving.result()
     assert said == []
-
-
-def test_the_terminals_size_and_the_wish_to_hang_up_are_sent_at_once() -> None:
-    remote, said = process(marker=None)
-    remote.resize(os.terminal_size((120, 40)))
-    remote.hang_up()
-    assert said == [{"size": (120, 40)}, {"hang_up": True}]
-
-
-def test_questions_are_over_once_the_script_begins() -> None:
-    remote, _ = process({"accepted": True}, {"connected": True}, BEGIN, {"result": 0})
-    remote.wait_connected()
-    assert list(remote) == []
-    assert remote.status == 0
 
 
 @given(st.text(st.characters(codec="utf-8")), st.lists(st.integers(0, 400), max_size=6))

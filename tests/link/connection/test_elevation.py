@@ -58,21 +58,6 @@ def elevation(keychain: MemoryKeychain) -> Elevation:
     return Elevation(lambda: Destination("dgx", "dgx", 22, "ada"), keychain)
 
 
-def test_a_script_without_sudo_asks_neither_the_host_nor_the_person(elevation: Elevation) -> None:
-    host = FakeHost("unknown")
-    elevation.prepare(host, "docker ps", NEVER)
-    assert host.tried == []
-    assert elevation.password_for(b"docker ps") is None
-
-
-def test_sudo_that_wants_no_password_is_tried_once(elevation: Elevation) -> None:
-    host = FakeHost(None)
-    for _ in range(2):
-        elevation.prepare(host, SCRIPT, NEVER)
-    assert len(host.tried) == 1
-    assert elevation.password_for(SCRIPT.encode()) is None
-
-
 def test_a_typed_password_is_tested_and_given_to_every_script_with_sudo(
     elevation: Elevation, password: str
 ) -> None:
@@ -97,27 +82,12 @@ def test_a_wrong_password_is_not_tried_twice(elevation: Elevation, password: str
     assert elevation.password_for(SCRIPT.encode()) is None
 
 
-def test_without_a_terminal_the_password_of_the_keychain_is_used(
-    elevation: Elevation, keychain: MemoryKeychain, password: str
-) -> None:
-    keychain.set(ADA, password)
-    elevation.prepare(FakeHost(password), SCRIPT, NEVER)
-    assert elevation.password_for(SCRIPT.encode()) == password
-
-
 def test_without_any_password_the_error_says_what_else_would_do(
     elevation: Elevation, password: str
 ) -> None:
     with pytest.raises(NeedsAuthentication, match="jlr cannot ask: password of ada@dgx") as asked:
         elevation.prepare(FakeHost(password), SCRIPT, NEVER)
     assert (asked.value.hint or "").startswith("run it in a terminal; or ")
-
-
-def test_a_user_who_may_not_use_sudo_is_not_asked(elevation: Elevation) -> None:
-    host = FakeHost("none", "ada is not in the sudoers file.")
-    person = FakePerson("anything")
-    elevation.prepare(host, SCRIPT, person)
-    assert person.questions == []
 
 
 def test_a_user_whom_sudo_refuses_after_the_password_is_told_so(

@@ -10,7 +10,7 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.connection.login_look import LoginLook, question, read
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Completed, Steps
 from tests.lab.programs import attempt
 
@@ -49,18 +49,6 @@ def test_what_only_a_login_shell_has_is_found_under_each_shell(shell: str, tmp_p
     assert (found.docker_host, found.trouble) == (SOCKET, "")
     told = attempt("sh", "-s", stdin=f"{found.head()}command -v apptainer; printenv DOCKER_HOST\n")
     assert told.stdout == f"{folder}/apptainer\n{SOCKET}\n", told
-
-
-def test_a_login_shell_that_has_no_more_changes_nothing(tmp_path: Path) -> None:
-    found = asked(tmp_path, "bash", "PATH=$PATH:/opt/site\n")
-    assert (found.helps, found.head(), found.trouble) == (False, "", "")
-    assert "/opt/site" in found.path
-    assert found.looked().startswith("looked for on the PATH of ssh and of the login shell `/")
-
-
-def test_an_engine_that_is_named_already_is_kept(tmp_path: Path) -> None:
-    printed = f"/bin/sh\n/bin\nunix:///ours\n\n{MARK}\n/bin\nunix:///theirs\n{MARK}\n"
-    assert not read(Completed(0, printed, ""), MARK).helps
 
 
 class Host:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +11,10 @@ from typing import Any, cast
 import pytest
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link import mount_streams as module
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.mounts import mounts
-from jlremote.link.mounts import mounts as module
-from jlremote.link.mounts.mounts import Mounts
-from jlremote.mounts.connector import DOOR_VARIABLE, WELCOME
+from jlremote.link.mount_streams import Mounts
+from jlremote.mounts.connector import WELCOME
 from jlremote.ssh.forward.sftp_streams import SftpStreams
 from jlremote.ssh.interfaces import Connection
 from tests.link.fakes import FakeConnection, until
@@ -106,28 +102,6 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
     made.mounts.stop()
 
 
-def test_the_sshfs_of_a_mount_gets_an_sftp_server(parts: Parts) -> None:
-    parts.mounts.add("data", "/project")
-    assert parts.told() == [("data", False, None)]
-    with parts.sshfs("data") as sshfs:
-        until(lambda: parts.opener.streams, "the stream")
-        parts.opener.streams[0].local.sendall(b"SFTP")
-        assert sshfs.recv(4) == b"SFTP"
-        assert parts.told() == [("data", True, None)]
-        parts.opener.streams[0].end(None)
-        until(lambda: parts.told() == [("data", False, None)], "the end of the stream")
-
-
-def test_the_program_that_sshfs_runs_hands_its_socket_over(parts: Parts) -> None:
-    parts.mounts.add("data", "/project")
-    mine, theirs = socket.socketpair()
-    argv = (sys.executable, "-m", "jlremote.mounts.connector", "data", "-x", "host", "sftp")
-    environment = os.environ | {DOOR_VARIABLE: str(parts.address)}
-    with mine, theirs:
-        assert subprocess.run(argv, stdin=theirs.fileno(), env=environment).returncode == 0
-        until(lambda: parts.opener.streams, "the stream")
-
-
 def test_an_sshfs_of_another_name_is_turned_away_at_once(parts: Parts) -> None:
     parts.mounts.add("data", "/project")
     with parts.sshfs("removed") as sshfs:
@@ -163,42 +137,6 @@ def test_while_the_host_is_away_all_requests_share_one_grace(
     assert parts.waits[3] == pytest.approx(module.GRACE_SECONDS)
 
 
-def test_a_break_has_its_own_grace_also_if_no_program_asked_since_the_last_one(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
-    parts.mounts.add("data", "/project")
-    parts.away = LinkLost("the connection broke")
-    with parts.sshfs("data") as sshfs:
-        assert sshfs.recv(1) == b""
-    monkeypatch.setattr(module, "GRACE_SECONDS", 60.0)
-    parts.mounts.came_up()
-    with parts.sshfs("data") as sshfs:
-        assert sshfs.recv(1) == b""
-    assert parts.waits[1] == pytest.approx(60.0, abs=1e-6)
-
-
-def test_a_removed_mount_loses_its_streams_and_the_last_one_the_socket(parts: Parts) -> None:
-    parts.mounts.add("data", "/project")
-    parts.mounts.add("code", "/project")
-    with parts.sshfs("data") as sshfs:
-        until(lambda: parts.opener.streams, "the stream")
-        assert parts.mounts.remove("data")
-        assert sshfs.recv(1) == b""
-    assert len(parts.mounts) == 1
-    assert parts.address.exists()
-    assert parts.mounts.remove("code")
-    assert not parts.address.exists()
-    assert not parts.mounts.remove("code")
-
-
-def test_the_socket_of_a_link_that_was_killed_is_replaced(parts: Parts) -> None:
-    parts.address.touch()
-    parts.mounts.add("data", "/project")
-    with parts.sshfs("data"):
-        until(lambda: parts.opener.streams, "the stream")
-
-
 def test_a_folder_that_is_gone_is_an_error_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(JlrError, match="cannot listen at"):
         Parts(tmp_path / "gone").mounts.add("data", "/project")
@@ -211,44 +149,3 @@ def test_a_visitor_that_hands_nothing_over_blocks_no_sshfs(parts: Parts) -> None
         visitor.sendall(b"data")
         with parts.sshfs("data"):
             until(lambda: parts.opener.streams, "the stream")
-
-
-def test_streams_of_a_dead_connection_are_aborted(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
-    parts.mounts.add("data", "/project")
-    with parts.sshfs("data") as sshfs:
-        until(lambda: parts.opener.streams, "the stream")
-        parts.connection.close()
-        assert sshfs.recv(1) == b""
-    assert parts.lost_with == []
-
-
-class MuteConnection(FakeConnection):
-    """A connection that answers no probe."""
-
-    def probe(self, timeout: float) -> float:
-        raise LinkLost("the host has stopped answering")
-
-
-def test_a_quiet_connection_that_answers_no_probe_is_lost(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
-    monkeypatch.setattr(mounts, "QUIET_SECONDS", 0.0)
-    parts.connection = MuteConnection()
-    parts.mounts.add("data", "/project")
-    with parts.sshfs("data") as sshfs:
-        assert sshfs.recv(1) == b""
-    assert [error.message for error in parts.lost_with] == ["the host has stopped answering"]
-
-
-def test_the_end_of_the_link_ends_every_stream(parts: Parts) -> None:
-    parts.mounts.add("data", "/project")
-    with parts.sshfs("data") as sshfs:
-        until(lambda: parts.opener.streams, "the stream")
-        parts.mounts.stop()
-        assert sshfs.recv(1) == b""
-    assert parts.opener.stopped
-    assert not parts.address.exists()

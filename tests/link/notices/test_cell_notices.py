@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from jlremote.errors import LinkLost
-from jlremote.jupyter.ports.endpoint import Place
+from jlremote.jupyter.endpoint import Place
 from jlremote.link.notices import cell_notices
 from jlremote.link.notices.cell_notices import CellNews, CellNotices
-from jlremote.output import pieces
-from jlremote.output.records import Record
+from jlremote.output import recorded_files
+from jlremote.output.recorded_files import Record
 from jlremote.ssh.interfaces import Output
 from tests.link.fakes import FakeConnection, until
 
@@ -84,7 +84,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the records of a session that runs here."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(cell_notices, "PAUSE_SECONDS", 0.1)
-    monkeypatch.setattr(pieces, "NEWS_SECONDS", 0.1)
+    monkeypatch.setattr(recorded_files, "NEWS_SECONDS", 0.1)
     folder = tmp_path / "jlr/servers" / os.uname().nodename / "cont1/output"
     folder.mkdir(parents=True)
     return folder / "k1.jsonl"

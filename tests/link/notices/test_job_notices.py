@@ -34,7 +34,7 @@ class Desk:
         self.losses = 1  # looks without a connection
         self.gone = False
         monkeypatch.setattr(job_notices, "QUEUE_PAUSE_SECONDS", 0.01)
-        monkeypatch.setattr(job_notices, "_found", lambda *_: self.states.pop(0))
+        monkeypatch.setattr(job_notices, "_find", lambda *_: self.states.pop(0))
         self.notices = JobNotices(self.connected, self.show)
         self.notices.gone = lambda: setattr(self, "gone", True)
 
@@ -93,7 +93,7 @@ def test_a_job_that_waits_for_gpus_is_watched_until_the_engine_has_it() -> None:
     }
     host = ScriptHost(["", record, json.dumps([container])])
     watched = WatchedJob("sweep", "sweep", "docker")
-    first, second = (job_notices._found(host, watched) for _ in range(2))
+    first, second = (job_notices._find(host, watched) for _ in range(2))
     assert first is not None
     assert second is not None
     assert (first.state, first.place, second.state, second.id) == ("waiting", 1, "running", "abc")

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.forwards import Forwards
-from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.forwards.link_forwards import Forwards
+from jlremote.link.mount_streams import Mounts
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices
-from jlremote.link.service.server import LinkServer
+from jlremote.link.service.link_server import LinkServer
+from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
-from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
@@ -38,17 +39,9 @@ class FakeHost(FakeConnection):
     def __init__(self) -> None:
         super().__init__()
         self.run: Run = lambda script, output, options: 0
-        self.refusals: dict[tuple[str, int], str] = {}
-        self.sockets: set[str] = set()
 
     def execute(self, script: bytes, output: Output, **options: Any) -> int:
         return self.run(script, output, options)
-
-    def refusal(self, address: str, port: int, timeout: float) -> str | None:
-        return self.refusals.get((address, port))
-
-    def reaches(self, path: str, timeout: float) -> bool:
-        return path in self.sockets
 
 
 class FakeSupervisor:
@@ -91,30 +84,21 @@ class FakeDialer:
     def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
         self.elevated.append(script)
 
-    def forget(self) -> tuple[str, ...]:
-        return ("password ada@dgx",)
-
 
 class FakeMounts:
     """Mounts by their names alone."""
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
+        self.names: list[str] = []
 
     def __len__(self) -> int:
         return len(self.names)
 
     def add(self, name: str, root: str) -> None:
-        assert root.startswith("/")
-        self.names.add(name)
-
-    def remove(self, name: str) -> bool:
-        there = name in self.names
-        self.names.discard(name)
-        return there
+        self.names.append(name)
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [{"name": name, "connected": True, "failure": None} for name in sorted(self.names)]
+        return [{"name": name, "connected": True, "failure": None} for name in self.names]
 
 
 class Parts:
@@ -128,7 +112,7 @@ class Parts:
         self.located: list[Endpoint] = []
         supervisor = cast(Supervisor, self.supervisor)
         self.forwards = Forwards(supervisor, self._locate, FakeListener, lambda *_: None)
-        self.server = LinkServer(
+        operations = Operations(
             supervisor,
             self.forwards,
             cast(Mounts, self.mounts),
@@ -136,8 +120,8 @@ class Parts:
             JobNotices(lambda _: cast(Host, None), lambda *_: True),
             CellNotices(supervisor.wait, lambda _: None, lambda *_: None),
             cast(Dialer, self.dialer),
-            idle_seconds=60.0,
         )
+        self.server = LinkServer(operations, idle_seconds=60.0)
 
     def _locate(self, connection: Connection, known: Endpoint) -> Endpoint:
         self.located.append(known)

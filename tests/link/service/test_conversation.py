@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Authentication, JlrError, NeedsAuthentication
+from jlremote.errors import NeedsAuthentication
 from jlremote.link.service import conversation as module
-from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.authentication import NotProved, authenticate_link
-from jlremote.link.wire.protocol import receive, send
+from jlremote.link.service.conversation import CommandStdin, Conversation
+from jlremote.link.wire.protocol import DATA, PIECES, receive
 from jlremote.questions import Question
-from tests.link.fakes import Call, until
+from tests.link.fakes import Call
 
 SECRET = b"between the two"
 PASSWORD = Question("password", "password of ada:")
@@ -31,49 +30,6 @@ def ends() -> Iterator[Ends]:
     yield conversation, command
     command.close()
     conversation.end()
-
-
-def introduced(command: sockets.Connection[Any, Any], secret: bytes, request: Any) -> None:
-    authenticate_link(command, secret)
-    send(command, request)
-
-
-def test_a_command_that_knows_the_secret_is_heard(ends: Ends) -> None:
-    conversation, command = ends
-    greeting = Call(lambda: conversation.greet(SECRET))
-    introduced(command, SECRET, {"op": "status"})
-    greeting.result()
-    assert conversation.request == {"op": "status"}
-
-
-def test_a_command_that_does_not_know_the_secret_is_not_heard(ends: Ends) -> None:
-    conversation, command = ends
-    greeting = Call(lambda: conversation.greet(SECRET))
-    with pytest.raises(NotProved):
-        introduced(command, b"a guess", {"op": "shutdown"})
-    with pytest.raises(NotProved):
-        greeting.result()
-    assert conversation.request == {}
-
-
-def test_an_answer_of_the_person_comes_back(ends: Ends) -> None:
-    conversation, command = ends
-    answer = Call(lambda: conversation.ask(PASSWORD))
-    asked = {"ask": "password", "text": "password of ada:", "echo": False}
-    assert receive(command) == asked
-    send(command, {"answer": "correct horse"})
-    assert answer.result() == "correct horse"
-
-
-@pytest.mark.parametrize("error", [Authentication("no", hint="later"), NeedsAuthentication("no")])
-def test_a_refusal_of_the_person_is_the_same_error_here(error: JlrError, ends: Ends) -> None:
-    conversation, command = ends
-    answer = Call(lambda: conversation.ask(PASSWORD))
-    receive(command)
-    send(command, {"declined": error.to_json()})
-    with pytest.raises(type(error)) as declined:
-        answer.result()
-    assert (declined.value.message, declined.value.hint) == (error.message, error.hint)
 
 
 def test_a_command_that_ends_before_it_answers_needs_authentication(ends: Ends) -> None:
@@ -92,19 +48,6 @@ def test_an_answer_that_takes_too_long_is_not_waited_for(
     with pytest.raises(NeedsAuthentication, match=r"no answer within 0\.01 s") as late:
         ends[0].ask(PASSWORD)
     assert late.value.hint == "run the command again"
-
-
-def test_messages_are_passed_on_until_the_command_hangs_up(ends: Ends) -> None:
-    conversation, command = ends
-    gone, taken = threading.Event(), list[Any]()
-    conversation.when_gone(gone.set, taken.append)
-    send(command, {"size": [80, 24]})
-    send(command, {"given": ""})
-    until(lambda: len(taken) == 2, "both messages")
-    assert not gone.is_set()
-    command.close()
-    assert gone.wait(20)
-    assert taken == [{"size": [80, 24]}, {"given": ""}]
 
 
 @pytest.mark.parametrize("message", [b'{"size": [80, 24]}', b"nonsense"])
@@ -127,3 +70,35 @@ def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> 
     assert gone.wait(20)
     with pytest.raises(OSError, match="closed"):
         conversation.say({})
+
+
+class Told:
+    """A conversation that keeps what is said in it."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, int]] = []
+
+    def say(self, message: dict[str, int]) -> None:
+        self.messages.append(message)
+
+
+def given(data: bytes) -> dict[str, Any]:
+    return {"given": True, DATA: data}
+
+
+def test_several_pieces_that_were_taken_are_told_at_once_and_never_all_are_untold() -> None:
+    told: Any = Told()
+    stdin = CommandStdin(told)
+    under_way = PIECES
+    for number in range(50):
+        assert under_way, "the command waits, and all pieces were taken"
+        stdin.arrived(given(b"%d" % number))
+        assert bytes(stdin.take() or b"") == b"%d" % number
+        under_way = PIECES - number - 1 + sum(message["taken"] for message in told.messages)
+    assert len(told.messages) <= 50 // 4
+
+
+def test_what_is_no_piece_is_refused() -> None:
+    told: Any = Told()
+    with pytest.raises(ValueError, match="not a piece of stdin"):
+        CommandStdin(told).arrived({"given": True})

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jlremote.errors import Bug, Busy, NeedsAuthentication, Unreachable
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.errors import Bug, NeedsAuthentication, Unreachable
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client import call, dial
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import TerminalKind
-from jlremote.link.wire.authentication import authenticate_link
-from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import OtherVersion, Unproved, receive, send
+from jlremote.link.wire.link_files import LinkFiles
+from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
 from jlremote.questions import Asker, Question
 from jlremote.ssh.interfaces import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint, until
@@ -99,29 +98,6 @@ def test_the_password_of_sudo_is_obtained_before_the_engine_is_used(
     assert script.startswith("docker exec ")
 
 
-def test_a_refusal_of_the_servers_rules_is_passed_on(parts: Parts, link: Link) -> None:
-    parts.supervisor.host.refusals["10.0.0.2", 80] = "administratively prohibited"
-    assert link.refusal("10.0.0.2", 80) == "administratively prohibited"
-    assert link.refusal("10.0.0.2", 81) is None
-
-
-def test_whether_a_unix_socket_is_reached_is_passed_on(parts: Parts, link: Link) -> None:
-    parts.supervisor.host.sockets.add("/home/ada/sock")
-    assert link.reaches("/home/ada/sock")
-    assert not link.reaches("/home/eve/sock")
-
-
-def test_a_mount_is_admitted_until_it_is_removed(parts: Parts, link: Link) -> None:
-    link.mount("data", "/project")
-    link.mount("data", "/project")
-    assert (link.unmount("data"), link.unmount("data")) == (True, False)
-
-
-def test_the_keychains_entries_are_forgotten_without_a_connection(parts: Parts, link: Link) -> None:
-    parts.supervisor.error = Unreachable("no route")
-    assert link.forget() == ("password ada@dgx",)
-
-
 TERMINAL = TerminalKind("xterm", os.terminal_size((80, 24)))
 
 
@@ -196,13 +172,6 @@ def test_the_agent_of_the_latest_command_is_used(parts: Parts) -> None:
     parts.link().status()
     parts.link(agent="/tmp/agent.2").status()
     assert parts.dialer.agents == ["/tmp/agent.1", "/tmp/agent.2"]
-
-
-def test_an_error_keeps_its_kind_its_words_and_its_hint(parts: Parts, link: Link) -> None:
-    parts.supervisor.error = Busy("all sessions are taken", hint="close a terminal")
-    with pytest.raises(Busy, match="all sessions are taken") as busy:
-        link.mount("data", "/project")
-    assert busy.value.hint == "close a terminal"
 
 
 def test_a_bug_in_the_link_is_told_as_one_and_the_link_goes_on(parts: Parts, link: Link) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jlremote.jupyter.ports.endpoint import Endpoint
+import pytest
+
+from jlremote.errors import JlrError, LinkLost
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import link_status
 from tests.link.fakes import new_endpoint
@@ -58,3 +61,32 @@ def test_mounts_and_notes_are_read() -> None:
     assert (mount := status.mount("data")) is not None
     assert (mount.connected, mount.failure) == (False, "no sftp-server")
     assert status.mount("other") is None
+
+
+def failed() -> JlrError:
+    """Return an error that was raised, with a cause."""
+    with pytest.raises(LinkLost) as caught:
+        raise LinkLost("the connection broke", hint="look at the network") from OSError("reset")
+    return caught.value
+
+
+def test_a_condition_keeps_an_error_without_its_frames() -> None:
+    kept = Condition(State.UP).then(State.DOWN, failed()).error
+    assert kept is not None
+    assert (kept.__traceback__, kept.__cause__, kept.__context__) == (None, None, None)
+    assert (type(kept), kept.message, kept.hint) == (
+        LinkLost,
+        "the connection broke",
+        "look at the network",
+    )
+
+
+def test_the_message_of_a_condition_has_its_error_in_words() -> None:
+    assert Condition(State.UP, since=2.0).to_json() == {
+        "state": "up",
+        "since": 2.0,
+        "detail": None,
+        "hint": None,
+    }
+    told = Condition(State.DOWN, failed(), 2.0).to_json()
+    assert (told["detail"], told["hint"]) == ("the connection broke", "look at the network")

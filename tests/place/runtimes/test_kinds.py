@@ -14,7 +14,7 @@ from tests.sources import modules
 
 PROGRAMS = ("docker", "podman", "nvidia-docker")
 # The first one holds the table; the demo asks an engine of this machine.
-MAY_SPELL_IT = {"jlremote.place.runtimes.engine.kinds", "jlremote.demo.engine"}
+MAY_SPELL_IT = {"jlremote.place.runtimes.engine.kinds", "jlremote.demo.local_engine"}
 
 
 def test_an_engine_begins_every_argv_with_its_command() -> None:

@@ -135,7 +135,7 @@ def test_the_program_that_runs_is_as_old_as_the_link() -> None:
     """An upgrade may put another program beside a link that runs, with another protocol."""
     code = """if True:
         import importlib.resources
-        import jlremote.link.service.server
+        import jlremote.link.service.link_server
         del importlib.resources.files
         from jlremote.remote import sending
         assert all(sending.packed(f"jlremote.remote.{name}") for name in ("relay", "tls_relay"))

@@ -11,7 +11,7 @@ from jlremote import __version__
 from jlremote.doctor.bug_report import LINES, report
 from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.laptop import paths
-from jlremote.link.wire.files import link_files
+from jlremote.link.wire.link_files import link_files
 from tests.stories.parts import context
 
 SECRETS = (

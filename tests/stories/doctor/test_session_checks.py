@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -107,9 +106,8 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Chain:
     launched = (cast("Any", object()), True)
     found = Survey(CONTAINER, None)
 
-    @contextmanager
-    def line(*_: object) -> Iterator[Any]:
-        yield SimpleNamespace(result=lambda question: chain.jupyter.answer)
+    def line(*_: object) -> Any:
+        return SimpleNamespace(result=lambda question: chain.jupyter.answer, close=lambda: None)
 
     for name, value in {
         "provision": SimpleNamespace(ensure=lambda start, _: (start, CONTAINER, found)),
@@ -119,7 +117,7 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Chain:
         "server_endpoint": lambda *_: object(),
         "wait_for_answer": lambda *_: None,
         "JupyterApi": lambda *_: chain.jupyter,
-        "kernel_line": line,
+        "open_socket": line,
     }.items():
         monkeypatch.setattr(session_checks, name, value)
     return chain

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from jlremote.forwards.address import Address, PortReport, report, reports
+from jlremote.forwards.address import PortReport, report, reports
 from jlremote.hosts.links import Unreached
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from tests.link.fakes import new_endpoint
@@ -36,24 +34,12 @@ def test_a_port_that_did_not_come_back_is_down_with_the_command_that_helps() -> 
     assert "`jlr forward dgx/cont1 6006`" in (told.detail or "")
 
 
-def test_a_hosts_port_is_forwarded_again_as_one_of_the_host() -> None:
-    told = report(RECORD, PortRecord(5432, 5432, on_host=True), None)
-    assert "`jlr forward dgx/cont1 5432 --host`" in (told.detail or "")
-
-
 def test_without_a_connection_the_ports_are_in_the_links_state() -> None:
     why = Unreached("reconnecting", "2026-01-01T00:00:00Z", "no route to host")
     assert reports(RECORD, why) == (
         PortReport(6006, 6006, why.state, why.since, why.detail, "6006-cont1-dgx.localhost"),
         PortReport(7860, 7861, why.state, why.since, why.detail, "7860-cont1-dgx.localhost"),
     )
-
-
-@pytest.mark.parametrize("known", [None, status(6006, 6007)])
-def test_a_browser_gets_a_name_that_only_this_port_has(known: ForwardStatus | None) -> None:
-    told = report(RECORD, PortRecord(6006, 6007), known)
-    page = "http://6006-cont1-dgx.localhost:6007/"
-    assert told.address == Address("http://127.0.0.1:6007/", page)
 
 
 def test_the_json_form_has_every_fact_and_the_url_is_local() -> None:

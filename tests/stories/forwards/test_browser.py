@@ -19,7 +19,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.forwards.address import Address
-from jlremote.forwards.browser import forget_redirect, open_in_browser, trouble
+from jlremote.forwards.browser import open_in_browser, trouble
 from jlremote.place.host import addresses
 from tests.lab.programs import wait_until
 
@@ -101,15 +101,6 @@ def test_only_this_user_can_read_the_file(recorder: tuple[Path, Record]) -> None
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_browser_from_the_environment_is_respected(
-    recorder: tuple[Path, Record], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program, argv = recorder
-    monkeypatch.setenv("BROWSER", str(program))
-    assert open_in_browser(ADDRESS) is None
-    assert followed(argv()[0]) == PAGE
-
-
 @pytest.mark.parametrize("form", ["{}", "{} %s", "{} --new-window"])
 def test_the_first_browser_of_a_list_that_starts_is_taken(
     form: str, recorder: tuple[Path, Record], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -129,13 +120,6 @@ def test_the_first_browser_of_a_list_that_starts_is_taken(
     assert open_in_browser(ADDRESS) == failed
 
 
-def test_a_browser_that_is_missing_is_told_before_it_is_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("BROWSER", "no-such-browser")
-    assert trouble() == "this machine has no browser `no-such-browser`"
-
-
 @pytest.mark.parametrize("form", ["{} --new-window %s", "{} --new-window %s &", "{} --new-window"])
 def test_a_browser_may_have_arguments(form: str, recorder: tuple[Path, Record]) -> None:
     program, argv = recorder
@@ -143,15 +127,6 @@ def test_a_browser_may_have_arguments(form: str, recorder: tuple[Path, Record]) 
     option, address = argv()
     assert option == "--new-window"
     assert followed(address) == PAGE
-
-
-def test_output_of_the_browser_is_dropped(
-    recorder: tuple[Path, Record], capfd: pytest.CaptureFixture[str]
-) -> None:
-    program, argv = recorder
-    open_in_browser(ADDRESS, str(program))
-    argv()
-    assert capfd.readouterr() == ("", "")
 
 
 def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch, laptop: Path) -> None:
@@ -169,13 +144,6 @@ def test_a_missing_browser_is_reported(name: str) -> None:
     )
 
 
-def test_a_machine_without_a_browser_is_reported(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert open_in_browser(ADDRESS) == "this machine has no browser"
-
-
 def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "w3m"
     program.write_text("#!/bin/sh\nexit 1\n")
@@ -183,13 +151,6 @@ def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "is a text browser" in (open_in_browser(ADDRESS) or "")
     assert "is a text browser" in (open_in_browser(ADDRESS, "w3m") or "")
-
-
-def test_a_browser_that_fails_is_reported(tmp_path: Path) -> None:
-    program = tmp_path / "broken"
-    program.write_text("#!/bin/sh\nexit 3\n")
-    program.chmod(0o755)
-    assert open_in_browser(ADDRESS, str(program)) == f"the browser `{program}` ended with status 3"
 
 
 def test_a_session_has_one_file_and_old_ones_are_deleted(
@@ -206,15 +167,6 @@ def test_a_session_has_one_file_and_old_ones_are_deleted(
     open_in_browser(ADDRESS, str(program))
     names = sorted(path.name for path in laptop.iterdir())
     assert names == ["open-2.html", "open-8888.html", "other.html"]
-
-
-def test_the_file_is_deleted_with_its_session(recorder: tuple[Path, Record], laptop: Path) -> None:
-    program, argv = recorder
-    open_in_browser(ADDRESS, str(program))
-    argv()
-    forget_redirect(8888)
-    forget_redirect(8888)
-    assert not list(laptop.iterdir())
 
 
 def test_the_directory_of_another_user_is_not_used(

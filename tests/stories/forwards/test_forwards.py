@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from jlremote.errors import Busy, LinkLost
-from jlremote.forwards import forwards, local_ports
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.forwards import local_ports
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from tests.link.fakes import new_endpoint
 from tests.stories.parts import FakeLink, Notes
@@ -34,7 +34,7 @@ def held(
     link: FakeLink, to: Endpoint, notes: Notes, undo: ExitStack, exact: int | None = None
 ) -> int:
     """Return the local port on which `to` is held."""
-    status = forwards.hold(cast(Link, link), "cont1", to, notes, undo, exact=exact)
+    status = local_ports.hold(cast(Link, link), "cont1", to, notes, undo, exact=exact)
     return status.local_port
 
 

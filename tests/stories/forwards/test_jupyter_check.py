@@ -15,7 +15,7 @@ from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
 from jlremote.jupyter import api
 from jlremote.jupyter.api import Access, NoAnswer
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.place.host.addresses import own_address
@@ -88,13 +88,6 @@ def test_an_answer_proves_the_way_also_if_it_asks_for_a_password(status: int, to
         check(port, FakeLink(lost=True), token)
 
 
-def test_a_server_that_knows_its_own_name_is_asked_once() -> None:
-    asked: list[str] = []
-    with jupyter(200, asked=asked) as port:
-        assert check(port, FakeLink()) == "cont1-dgx.localhost"
-    assert asked == ["cont1-dgx.localhost/cont1/api/status"]
-
-
 @pytest.mark.parametrize("token", ["secret", ""])
 def test_a_server_of_another_configuration_is_opened_at_its_ports_own_address(token: str) -> None:
     with jupyter(200, knows="localhost") as port:
@@ -108,11 +101,6 @@ def test_where_the_port_has_no_address_of_its_own_it_is_opened_on_127_0_0_1(
     monkeypatch.setattr(api, "has_own_addresses", lambda: False)
     with jupyter(200, knows="localhost") as port:
         assert check(port, FakeLink(), token) == "127.0.0.1"
-
-
-def test_a_link_that_does_not_listen_there_leaves_it_on_127_0_0_1() -> None:
-    with jupyter(200, knows="localhost", own_too=False) as port:
-        assert check(port, FakeLink()) == "127.0.0.1"
 
 
 def test_a_server_with_a_password_is_opened_under_the_name_that_it_accepts() -> None:
@@ -154,11 +142,6 @@ def test_the_links_reason_is_told_where_it_knows_one(
     with pytest.raises(error, match=message) as silent:
         check(1, FakeLink(failure))
     assert hint is None or hint in (silent.value.hint or "")
-
-
-def test_without_the_link_the_silence_itself_is_told() -> None:
-    with pytest.raises(NoAnswer, match=r"no answer from Jupyter through 127\.0\.0\.1:1"):
-        check(1, FakeLink(lost=True))
 
 
 def test_an_open_server_is_refused_unless_that_is_allowed() -> None:

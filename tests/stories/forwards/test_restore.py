@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.forwards import forwards, local_ports
+from jlremote.forwards import local_ports
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerStopped,
@@ -47,8 +47,8 @@ def restored(
     monkeypatch: pytest.MonkeyPatch, link: FakeLink, found: Survey, record: SessionRecord = RECORD
 ) -> int:
     """Restore a session; return its local port."""
-    monkeypatch.setattr(forwards, "survey", lambda *_: found)
-    return forwards.bring_back(cast(Link, link), record).local_port
+    monkeypatch.setattr(local_ports, "survey", lambda *_: found)
+    return local_ports.bring_back(cast(Link, link), record).local_port
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_server_that_lets_anyone_in_is_not_forwarded_unless_that_was_allowed(
         if not allowed:
             raise JlrError("anyone can run code")
 
-    monkeypatch.setattr(forwards, "refuse_open", refuse)
+    monkeypatch.setattr(local_ports, "refuse_open", refuse)
     link = FakeLink()
     with pytest.raises(JlrError):
         restored(monkeypatch, link, opened)

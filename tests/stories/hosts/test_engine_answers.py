@@ -10,7 +10,7 @@ from jlremote.doctor import host_facts
 from jlremote.errors import Busy
 from jlremote.gpus.snapshot_script import snapshot
 from jlremote.hosts.engines import expect_answer, searched
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, tried

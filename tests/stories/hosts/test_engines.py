@@ -12,7 +12,7 @@ from jlremote.hosts.requests import StartRequest
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,

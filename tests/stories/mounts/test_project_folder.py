@@ -41,12 +41,6 @@ def test_a_folder_below_the_home_is_found_whatever_its_name(home: Path, name: st
     assert (found.path, found.writable) == (str(home / name), True)
 
 
-def test_symbolic_links_are_resolved(home: Path) -> None:
-    (home / "real").mkdir()
-    (home / "link").symlink_to("real")
-    assert look("~/link").path == str(home / "real")
-
-
 @pytest.mark.parametrize("path", ["~/missing", "~/file"])
 def test_what_is_no_folder_is_not_found(home: Path, path: str) -> None:
     (home / "file").touch()
@@ -59,11 +53,3 @@ def test_what_a_host_prints_is_mounted_only_if_it_is_an_absolute_path(told: str)
     host: Any = FakeHost("lab", {"script": f"writable\n{told}\n"})
     with pytest.raises(Usage, match="no absolute path"):
         project_folder._look(host, "~/project")
-
-
-@pytest.mark.parametrize(
-    ("path", "below"),
-    [("x", "~/x"), ("~", "~"), ("~/x", "~/x"), ("/x", "/x"), ("~x", "~/~x"), ("a/b", "~/a/b")],
-)
-def test_a_relative_path_lies_below_the_home(path: str, below: str) -> None:
-    assert project_folder._below_home(path) == below

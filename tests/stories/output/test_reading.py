@@ -11,9 +11,9 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost, NotFound, Usage
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.output import pieces, reading
+from jlremote.output import reading, recorded_files
 from jlremote.output.reading import chosen, followed, recorded
-from jlremote.output.records import Record
+from jlremote.output.recorded_files import Record
 from jlremote.output.view import ending
 from jlremote.selection import session_selection
 from tests.output.parts import line
@@ -96,8 +96,16 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("status", "message", "hint"),
     [
-        (pieces.MISSING, "nothing of `dgx/cont1` is recorded", "`jlr start dgx cont1` records"),
-        (pieces.OFF, "started with `--no-record`", "`jlr stop dgx/cont1`, then `jlr start dgx"),
+        (
+            recorded_files.MISSING,
+            "nothing of `dgx/cont1` is recorded",
+            "`jlr start dgx cont1` records",
+        ),
+        (
+            recorded_files.OFF,
+            "started with `--no-record`",
+            "`jlr stop dgx/cont1`, then `jlr start dgx",
+        ),
         (1, "cannot read what `dgx/cont1` printed: \\[31mno such container", "`jlr status dgx/"),
     ],
 )

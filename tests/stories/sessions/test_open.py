@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from jlremote.errors import NotFound
-from jlremote.forwards import forwards
+from jlremote.forwards import local_ports
 from jlremote.hosts.halted import again
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
@@ -43,7 +43,7 @@ def test_a_forward_that_is_up_is_used_without_a_check() -> None:
 
 
 def test_a_forward_that_the_link_has_lost_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwards, "bring_back", lambda *_: UP)
+    monkeypatch.setattr(local_ports, "bring_back", lambda *_: UP)
     assert live(FakeLink(None)) is UP
 
 

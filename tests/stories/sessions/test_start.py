@@ -12,7 +12,7 @@ from jlremote.containers import jupyter_launch, provision
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import allocation
 from jlremote.hosts.requests import StartContext, StartRequest
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.jupyter.survey import Survey
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.engine.kinds import ENGINES

@@ -13,13 +13,13 @@ from jlremote.errors import Busy, JlrError
 from jlremote.hosts.requests import StopRequest
 from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import known_mounts, unmount
-from jlremote.mounts.points import Holder, MountPoint
+from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.clusters.scheduler import SchedulerSilent
 from jlremote.place.host.contract import FIELD, Completed
 from jlremote.place.host.contract import RECORD as RECORD_END

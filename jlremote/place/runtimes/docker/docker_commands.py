@@ -189,6 +189,11 @@ def _detach(keys: str | None) -> Argv:
     return () if keys is None else (f"--detach-keys={keys}",)
 
 
+def shell_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that copies a container's shell to stdout; the container need not run."""
+    return engine("cp", f"{name}:/bin/sh", "-")
+
+
 def stop_argv(engine: Engine, name: str) -> Argv:
     """Return the command that stops a container."""
     return engine("stop", name)

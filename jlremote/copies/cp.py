@@ -1,0 +1,79 @@
+"""`jlr cp`: the story of a copy, to a place or from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tarfile import TarError
+
+from jlremote.copies import rsync, tar_fetch, tar_send
+from jlremote.copies.exchange import CopyPlace, CopyReport
+from jlremote.copies.names import RemotePath, one_place, parsed
+from jlremote.errors import JlrError, Usage
+from jlremote.hosts.context import Context
+from jlremote.text import one_line, size_in_words
+from jlremote.untrusted import Refused
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What was copied, and what was left out and why."""
+
+    files: int
+    bytes: int
+    skipped: tuple[str, ...]
+
+
+def copy(
+    sources: Sequence[str],
+    target: str,
+    context: Context,
+    *,
+    recursive: bool,
+    preserve: bool = False,
+) -> Copied:
+    """Copy files, and with `recursive` folders, between this machine and one place.
+
+    Modes are as umask wants them, or with `preserve` as they are but for setuid, setgid and sticky.
+
+    Raises:
+        Usage: both ends are on this machine, or neither is.
+        NotFound: there is no such place or source.
+    """
+    paths, into = [parsed(source) for source in sources], parsed(target)
+    remote = [path for path in paths if isinstance(path, RemotePath)]
+    local = [path for path in paths if isinstance(path, Path)]
+    report = CopyReport(context.progress)
+    with context.progress.step("Copy"), plain_errors():
+        if isinstance(into, RemotePath) and not remote:
+            place = CopyPlace(into.where, context)
+            if not (recursive and rsync.send(report, place, local, into, preserve=preserve)):
+                tar_send.send(report, place, local, into, recursive=recursive, preserve=preserve)
+        elif isinstance(into, Path) and not local:
+            place = CopyPlace(one_place(remote), context)
+            if recursive:
+                remote = rsync.fetch(report, place, remote, into, preserve=preserve)
+            if remote:
+                tar_fetch.fetch(report, place, remote, into, recursive=recursive, preserve=preserve)
+        else:
+            raise Usage(
+                "one end of a copy is on this machine, and the other on a host",
+                hint="`jlr cp FILE SESSION:PATH`, or `jlr cp SESSION:PATH FILE`",
+            )
+    files_word = "file" if report.files == 1 else "files"
+    context.progress.note(f"copied {report.files} {files_word}, {size_in_words(report.total)}")
+    return Copied(report.files, report.total, tuple(report.skipped))
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise each expected failure of a copy as an error for the person."""
+    try:
+        yield
+    except (Refused, EOFError, TarError) as odd:
+        raise JlrError(f"the other side is not believed: {one_line(str(odd))}") from odd
+    except OSError as failure:
+        where = f"`{failure.filename}`: " if failure.filename else ""
+        raise JlrError(f"{where}{failure.strerror or failure}") from failure

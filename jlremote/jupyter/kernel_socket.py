@@ -1,0 +1,158 @@
+"""A kernel's WebSocket, through the local end of the forward.
+
+Source: Jupyter's messaging, https://jupyter-client.readthedocs.io/en/stable/messaging.html; servers
+of all versions speak it as JSON to a client that asks for no subprotocol.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.jupyter.api import JupyterApi
+from jlremote.place.host.addresses import LOCALHOST
+from jlremote.place.host.contract import ODD
+from jlremote.untrusted import document
+
+# A kernel's first start imports IPython, and the host may be busy.
+ANSWER_SECONDS = 60.0
+MOST_BYTES = 256 << 20  # of one message: a video is one, too
+
+
+class NoWebSocket(Unreachable):
+    """HTTP passes the forward, and WebSocket does not."""
+
+
+class KernelSocket:
+    """The WebSocket of one kernel."""
+
+    def __init__(self, opened: Any) -> None:
+        self._socket = opened
+
+    def send(self, data: str | bytes) -> None:
+        """Send a message; raise `NoWebSocket` if the connection is lost."""
+        with _told_of_loss():
+            self._socket.send(data, 0x2 if isinstance(data, bytes) else 0x1)
+
+    def receive(self, seconds: float | None = None) -> str | bytes:
+        """Return the next message, within some seconds; raise `NoWebSocket` if none comes."""
+        with _told_of_loss():
+            self._socket.settimeout(seconds)
+            data: str | bytes = self._socket.recv()
+        if not data:
+            raise NoWebSocket("Jupyter has closed the kernel's WebSocket")
+        return data
+
+    def close(self) -> None:
+        with _told_of_loss(), suppress(OSError):
+            self._socket.close(timeout=0)
+
+    def result(self, code: str, timeout: float = ANSWER_SECONDS) -> str:
+        """Run `code` and return its value, as the kernel would show it.
+
+        Raises:
+            JlrError: it has no value, fails, or does not end within `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        request = uuid4().hex
+        header = {"msg_id": request, "msg_type": "execute_request", "version": "5.3"}
+        content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        try:
+            self.send(json.dumps(message | {"channel": "shell"}))
+            while time.monotonic() < deadline:
+                answer = document(self.receive(max(0.1, deadline - time.monotonic())))
+                if answer["parent_header"].get("msg_id") == request:
+                    value = _result(answer)
+                    if value is not None:
+                        return value
+        except (NoWebSocket, *ODD) as error:
+            raise JlrError(f"the kernel did not answer `{code}`: {error}") from error
+        raise JlrError(f"the kernel did not answer `{code}` within {timeout:g} s")
+
+
+def _result(message: dict[str, Any]) -> str | None:
+    content = message["content"]
+    if message["msg_type"] == "execute_result":
+        return str(content["data"]["text/plain"])
+    if message["msg_type"] == "error":
+        raise JlrError(f"the kernel failed: {content['ename']}: {content['evalue']}")
+    if content.get("execution_state") == "idle":
+        raise JlrError("the kernel gave no result")
+    return None
+
+
+@contextmanager
+def _told_of_loss() -> Iterator[None]:
+    from websocket import WebSocketException
+
+    try:
+        yield
+    except (WebSocketException, OSError, *ODD) as error:
+        reason = str(error) or type(error).__name__
+        raise NoWebSocket(f"the kernel's WebSocket is lost: {reason}") from error
+
+
+def open_socket(
+    api: JupyterApi, kernel: str, session: str | None = None, received: int = 0
+) -> KernelSocket:
+    """Open a WebSocket; under the same `session` Jupyter sends what it kept since the last one.
+
+    A server that jlr launched goes on behind the messages that were `received` so far.
+
+    Raises:
+        NoWebSocket: it cannot be opened.
+    """
+    query = "" if session is None else f"?session_id={session}&received={received}"
+    return KernelSocket(_connection(api, kernel, query))
+
+
+def _connection(api: JupyterApi, kernel: str, query: str) -> Any:
+    from websocket import WebSocket, WebSocketException, create_connection
+
+    class Bounded(WebSocket):
+        """Takes no more than `MOST_BYTES` for one message: the library has no limit."""
+
+        left = MOST_BYTES
+
+        def recv(self) -> Any:
+            self.left = MOST_BYTES
+            return super().recv()
+
+        def _recv(self, bufsize: int) -> bytes:
+            data: bytes = super()._recv(bufsize)  # type: ignore[no-untyped-call]
+            self.left -= len(data)
+            if self.left < 0:
+                raise WebSocketException(f"a message of over {MOST_BYTES >> 20} MiB")
+            return data
+
+    base = f"{LOCALHOST}:{api.local_port}{quote(api.server.base_url)}"
+    try:
+        connected = socket.create_connection((LOCALHOST, api.local_port), api.timeout)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return create_connection(
+            f"ws://{base}api/kernels/{kernel}/channels{query}",
+            header=[f"{name}: {value}" for name, value in api.headers.items()],
+            timeout=api.timeout,
+            # Its own would go to a proxy of the environment: `http_no_proxy` counts only with one
+            # that is given, https://github.com/websocket-client/websocket-client/issues/585
+            socket=connected,
+            suppress_origin=True,  # which limits the rate of output: see `in_server`
+            skip_utf8_validation=True,  # it takes a second for 5 MB; decoding says the same
+            redirect_limit=0,  # nor does the far side say where to connect
+            class_=Bounded,
+        )
+    except (WebSocketException, OSError) as error:
+        # The exception of a refused handshake quotes the whole answer.
+        reason = str(error).partition("-+-+-")[0].strip() or type(error).__name__
+        raise NoWebSocket(
+            f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}",
+            hint="`jlr logs` may say why",
+        ) from error

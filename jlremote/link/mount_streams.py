@@ -1,0 +1,232 @@
+"""The mounts of a link: the socket for sshfs, and their wait for the host while it is away."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jlremote.errors import JlrError, LinkLost
+from jlremote.link.connection.backoff import keep_going
+from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.unix_listener import UnixListener
+from jlremote.mounts.connector import NAME_BYTES, WELCOME
+from jlremote.ssh.forward.sftp_streams import Ended, SftpStream, SftpStreams
+from jlremote.ssh.interfaces import Connection
+
+log = logging.getLogger(__name__)
+
+QUIET_SECONDS = 12.0
+PROBE_SECONDS = 20.0
+TICK_SECONDS = 1.0
+
+
+class MountStreams:
+    """The open streams by mount; `lost` is called with a connection that did not answer."""
+
+    def __init__(self, opener: SftpStreams, lost: Callable[[Connection, JlrError], None]) -> None:
+        self._opener = opener
+        self._lost = lost
+        self._lock = threading.Lock()
+        self._streams: dict[SftpStream, str] = {}
+        self._alive: tuple[Connection | None, float] = (None, 0.0)
+        self._watching = False
+
+    def open(
+        self, name: str, connection: Connection, local: Any, root: str, refused: Ended
+    ) -> None:
+        """Open another stream for a mount of `root`; `refused` gets the reason for a refusal."""
+
+        def ended(reason: str | None) -> None:
+            with self._lock:
+                del self._streams[stream]
+            if reason is not None:
+                refused(reason)
+
+        with self._lock:  # `ended` must not run before the stream is recorded
+            stream = self._opener.open(connection, local, root, ended)
+            self._streams[stream] = name
+            if not self._watching:
+                self._watching = True
+                watch = ("mount-watch", self._watch)
+                threading.Thread(target=keep_going, args=watch, daemon=True).start()
+
+    def abort(self, name: str) -> None:
+        for stream in self._all():
+            if self._streams.get(stream) == name:
+                stream.abort()
+
+    def connected(self, name: str) -> bool:
+        return name in self._streams.values()
+
+    def stop(self) -> None:
+        for stream in self._all():
+            stream.abort()
+        self._opener.stop()
+
+    def _all(self) -> tuple[SftpStream, ...]:
+        with self._lock:
+            return tuple(self._streams)
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(TICK_SECONDS)
+            with self._lock:
+                self._watching = bool(self._streams)
+                if not self._watching:
+                    return
+            for connection in {stream.connection for stream in self._all()}:
+                self._look_after(connection)
+
+    def _look_after(self, connection: Connection) -> None:
+        if connection.wait_closed(0):
+            self._abort_all(connection)
+            return
+        if time.monotonic() - self._last_sign(connection) < QUIET_SECONDS:
+            return
+        asked = time.monotonic()
+        try:
+            connection.probe(PROBE_SECONDS)
+        except LinkLost as silent:
+            # The probe may wait behind an upload that the host still accepts.
+            if self._last_sign(connection) < asked:
+                self._lost(connection, silent)
+                self._abort_all(connection)
+        else:
+            self._alive = (connection, time.monotonic())
+
+    def _last_sign(self, connection: Connection) -> float:
+        probed, when = self._alive
+        heard = [stream.heard for stream in self._all() if stream.connection is connection]
+        return max([*heard, when if probed is connection else 0.0])
+
+    def _abort_all(self, connection: Connection) -> None:
+        for stream in self._all():
+            if stream.connection is connection:
+                stream.abort()
+
+
+HANDOVER_SECONDS = 5.0
+# Programs do not notice a reconnect that takes no longer. It counts from the first request that
+# waits: sshfs connects for one request at a time, and each would wait for those before it.
+GRACE_SECONDS = 8.0
+
+
+class Mounts:
+    """All mounts of a link, by name; sshfs hands its own socket over at the socket `address`.
+
+    The name of that socket outlives the link: an sshfs that outlives the link finds the next one.
+    `mounts.connector` is the other side.
+    """
+
+    def __init__(self, supervisor: Supervisor, opener: SftpStreams, address: Path) -> None:
+        self._supervisor = supervisor
+        self._streams = MountStreams(opener, supervisor.lost)
+        self._address = address
+        self._listener: UnixListener | None = None  # from the first mount on
+        self._lock = threading.Lock()
+        self._failures: dict[str, str | None] = {}
+        self._roots: dict[str, str] = {}
+        self._away_since: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._failures)
+
+    def add(self, name: str, root: str) -> None:
+        """Admit the sshfs of that name, which shows the host's folder `root`; may be repeated.
+
+        Raises:
+            JlrError: the socket cannot be made.
+        """
+        with self._lock:
+            if self._listener is None:
+                self._listener = self._listen()
+            self._failures.setdefault(name, None)
+            self._roots[name] = root
+
+    def remove(self, name: str) -> bool:
+        """Stop admitting a mount and close its streams; return whether there was one."""
+        with self._lock:
+            was_served = name in self._failures
+            self._failures.pop(name, None)
+            if not self._failures:
+                self._close()
+        self._streams.abort(name)
+        return was_served
+
+    def came_up(self) -> None:
+        """Note that the host is connected: the next break has a grace of its own."""
+        self._away_since = None
+
+    def stop(self) -> None:
+        self._close()
+        self._streams.stop()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return all mounts for `status`: name, whether SFTP is open, and why it was refused."""
+        with self._lock:
+            failures = dict(self._failures)
+        return [
+            {"name": name, "connected": self._streams.connected(name), "failure": failure}
+            for name, failure in failures.items()
+        ]
+
+    def _listen(self) -> UnixListener:
+        try:
+            return UnixListener(self._address, self._receive)
+        except OSError as error:
+            raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
+
+    def _close(self) -> None:
+        """Stop listening, so that sshfs is refused at once."""
+        if self._listener is not None:
+            self._listener.close()
+        self._listener = None
+
+    def _receive(self, visitor: socket.socket) -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError
+        try:
+            with visitor:
+                visitor.settimeout(HANDOVER_SECONDS)
+                visitor.sendall(WELCOME)
+                name, descriptors, _, _ = socket.recv_fds(visitor, NAME_BYTES, 1)
+                local = socket.socket(fileno=descriptors[0])
+        except (OSError, IndexError) as error:
+            log.info("an sshfs did not hand its socket over: %s", error)
+            return
+        self._admit(name.decode("ascii", "replace"), local)
+
+    def _admit(self, name: str, local: socket.socket) -> None:
+        """Serve an sshfs, or close its socket, which fails its program's request at once."""
+        if name not in self._failures:
+            local.close()
+            return
+        try:
+            connection = self._supervisor.wait(self._patience())
+        except JlrError:  # the link's state tells why
+            local.close()
+            return
+        self._away_since = None
+        self._failed(name, None)
+        root = self._roots[name]
+        self._streams.open(name, connection, local, root, lambda why: self._failed(name, why))
+        if name not in self._failures:  # removed meanwhile
+            self._streams.abort(name)
+
+    def _patience(self) -> float:
+        now = time.monotonic()
+        since = self._away_since
+        if since is None:
+            self._away_since = since = now
+        return max(0.0, since + GRACE_SECONDS - now)
+
+    def _failed(self, name: str, reason: str | None) -> None:
+        with self._lock:
+            if name in self._failures:
+                self._failures[name] = reason

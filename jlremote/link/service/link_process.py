@@ -1,0 +1,155 @@
+"""The link's process: it leaves its shell, logs, listens, and only then loads the SSH library."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import os
+import platform
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from jlremote import __version__
+from jlremote.errors import JlrError
+from jlremote.link.service.link_socket import LinkSocket
+from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.protocol import READY, error_line
+from jlremote.text import printable
+
+IDLE_SECONDS = 600.0
+IDLE_VARIABLE = "JLR_LINK_IDLE"
+LOG_VARIABLE = "JLR_LOG"
+MOST_LOG_BYTES = 1 << 20  # of the file, and as much of the one before
+OLD_LINK_SECONDS = 10.0
+# A shell sets them for its own programs, and the link serves others, for days.
+_LIMITS = ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "RSS")
+
+log = logging.getLogger(__name__)
+
+
+def main() -> int:
+    """Run the link of one host until it is no longer needed."""
+    host, *config = sys.argv[1:]
+    files = link_files(host, Path(config[0]) if config else None)
+    folder = leave_shell()
+    begin_log(files.log, host, os.environ)
+    # Ctrl-C in the terminal is meant for the command; the link goes on.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link_socket = LinkSocket(files)
+    if link_socket.claim(OLD_LINK_SECONDS):  # an older link may just be ending
+        try:
+            _serve(files, link_socket, folder)
+        finally:
+            link_socket.close()
+    else:
+        _say(
+            error_line(
+                JlrError(
+                    f"another link to `{host}` runs and does not answer; it may be an older jlr's",
+                    hint="`ps aux | grep jlremote.link` shows its process: end it, and the next "
+                    "command brings its forwards back",
+                )
+            )
+        )
+    return 0
+
+
+def _serve(files: LinkFiles, link_socket: LinkSocket, folder: Path) -> None:
+    try:
+        listener = link_socket.open()
+    except (JlrError, OSError) as trouble:  # of the folder or its disk
+        _say(error_line(trouble))
+        return
+    _say(READY)
+    # From here on commands can connect; they wait while the SSH library loads.
+    from jlremote.link.service.link_server import assemble
+
+    with assemble(files, folder, idle_seconds=idle_seconds(os.environ)) as server:
+        link_socket.keep_open(
+            lambda another: server.listen(another, link_socket.secret), lambda: server.goes_on
+        )
+        server.serve(listener, link_socket.secret)
+
+
+def idle_seconds(environment: Mapping[str, str]) -> float:
+    """Return how many seconds an idle link stays: `JLR_LINK_IDLE`, or 10 minutes."""
+    try:
+        return max(1.0, float(environment[IDLE_VARIABLE]))
+    except (KeyError, ValueError):
+        return IDLE_SECONDS
+
+
+def _say(line: bytes) -> None:
+    os.write(sys.stdout.fileno(), line)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def leave_shell() -> Path:
+    """Leave the current folder, raise the limits, forbid core dumps; return the folder.
+
+    Relative paths in ssh's settings begin in that folder.
+    """
+    root = Path(sys.executable).anchor
+    try:
+        folder = Path.cwd()
+    except OSError:  # it was removed
+        folder = Path(root)
+    os.chdir(root)  # a mount with a process's folder cannot be unmounted
+    if sys.platform != "win32":
+        import resource
+
+        for limit in (getattr(resource, f"RLIMIT_{name}", None) for name in _LIMITS):
+            if limit is not None:
+                _, most = resource.getrlimit(limit)
+                with contextlib.suppress(OSError, ValueError):  # macOS names more than it allows
+                    resource.setrlimit(limit, (most, most))
+        # A dump would have passwords. Linux (fs/coredump.c) gives a program that collects dumps
+        # none at a limit of 1, but does at 0; no file is written at either.
+        _, most = resource.getrlimit(resource.RLIMIT_CORE)
+        limit = 1 if most else 0
+        resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
+    return folder
+
+
+def begin_log(path: Path, host: str, environment: Mapping[str, str]) -> None:
+    """Log to `path`, in detail with `JLR_LOG=debug`; SIGUSR1 adds the stacks of all threads.
+
+    The command that starts the link gives it this file as stderr, too: what Python itself reports
+    is there, and the stacks.
+    """
+    handler = RotatingFileHandler(path, maxBytes=MOST_LOG_BYTES, backupCount=1, encoding="utf-8")
+    handler.rotator = _set_aside
+    handler.setFormatter(_Printable("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    detailed = environment.get(LOG_VARIABLE, "").lower() == "debug"
+    logging.basicConfig(handlers=[handler], level=logging.DEBUG if detailed else logging.INFO)
+    path.chmod(0o600)
+    if not detailed:
+        # paramiko's INFO lines repeat those of the supervisor.
+        logging.getLogger("paramiko").setLevel(logging.WARNING)
+    python = f"Python {platform.python_version()}"
+    versions = f"jlr {__version__}, {python}, {platform.platform()}, pid {os.getpid()}"
+    log.info("link to %s: %s", host, versions)
+    faulthandler.enable()  # where the interpreter crashes
+    if sys.platform != "win32":
+        # `faulthandler.register` reads the frames while threads run, and crashed links so.
+        signal.signal(signal.SIGUSR1, lambda *_: faulthandler.dump_traceback())
+
+
+def _set_aside(source: str, target: str) -> None:
+    """Copy and empty a full log: stderr has the file open, and Windows renames no open file."""
+    shutil.copy(source, target)
+    os.truncate(source, 0)
+
+
+class _Printable(logging.Formatter):
+    """Formats a record without the control characters that a server's words may have."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
