@@ -167,9 +167,9 @@ def _content(entry: Entry) -> Iterator[bytes]:
     try:
         with open(entry.path, "rb") as file:  # noqa: PTH123 - a `Path` for each file takes longer
             for start in range(0, size, PIECE_BYTES):
-                wanted = min(PIECE_BYTES, size - start)
-                data = file.read(wanted)
-                if len(data) < wanted:
+                length = min(PIECE_BYTES, size - start)
+                data = file.read(length)
+                if len(data) < length:
                     raise JlrError(
                         f"`{entry.path}` became shorter while it was sent",
                         hint="run the command again",
@@ -221,8 +221,8 @@ class Rule:
                 least = min(reached, default=len(names)) + (at == len(self.parts) - 1)
                 reached = set(range(least, len(names) + 1))
             else:
-                matched = {place for place in reached if place < len(names)}
-                reached = {place + 1 for place in matched if part.match(names[place])}
+                inner = {depth for depth in reached if depth < len(names)}
+                reached = {depth + 1 for depth in inner if part.match(names[depth])}
         return bool(reached - {0})
 
 
@@ -274,5 +274,5 @@ def _parts(name: str) -> Iterator[re.Pattern[str] | None]:
         yield None
     if name != "**":
         # `fnmatch` has other signs for a literal and for a set's opposite, and never backtracks.
-        literal = re.sub(r"\\(.)", lambda found: re.sub(r"[*?\[]", r"[\g<0>]", found[1]), name)
+        literal = re.sub(r"\\(.)", lambda sign: re.sub(r"[*?\[]", r"[\g<0>]", sign[1]), name)
         yield re.compile(fnmatch.translate(literal.replace("[^", "[!")))

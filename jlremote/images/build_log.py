@@ -59,8 +59,8 @@ class BuildLog:
     def failed_at(self, dockerfile: str) -> tuple[int, str] | None:
         """Return number and text of the Dockerfile's line that failed, `None` if unknown."""
         for line in reversed(self.lines):
-            if found := _PARSE_ERROR.search(line):
-                number = count(found[1]) or 0
+            if error := _PARSE_ERROR.search(line):
+                number = count(error[1]) or 0
                 return number, _line_of(dockerfile, number)
         if self._shown:
             return self._shown
@@ -82,9 +82,9 @@ def _instructions(dockerfile: str) -> Iterator[int]:
     for number, line in enumerate(dockerfile.splitlines(), start=1):
         text = line.strip()
         if text.startswith("#"):
-            found = _DIRECTIVE.match(text) if directives else None
-            if found and found[1].lower() == "escape":
-                escape = found[2]
+            directive = _DIRECTIVE.match(text) if directives else None
+            if directive and directive[1].lower() == "escape":
+                escape = directive[2]
             continue
         directives = False
         if not text:

@@ -55,8 +55,8 @@ def file_name(typed: str) -> str:
     name = image_names.parse(rest)
     tag = "" if name.tag is None else f"@{name.tag}"
     digest = "" if name.digest is None else f"@{name.digest.replace(':', '-')}"
-    place = f"{name.registry}/{name.repository}".replace("/", "+").replace(":", "-")
-    return f"{place}{tag}{digest}{SUFFIX}"
+    source = f"{name.registry}/{name.repository}".replace("/", "+").replace(":", "-")
+    return f"{source}{tag}{digest}{SUFFIX}"
 
 
 def folder(setting: str | None) -> str:
@@ -129,13 +129,13 @@ def list_script(setting: str | None) -> str:
 @understood("the shell")
 def read_list(printed: str) -> list[Image]:
     """Return the images that `list_script` printed, the latest first; their id is their path."""
-    found = []
+    images = []
     for size, changed, path in records(printed):
         name = posixpath.basename(path).removesuffix(SUFFIX)
         place, _, tag = name.partition("@")
         built = utc(number(changed))
-        found.append(Image(path, place.replace("+", "/"), tag or None, built, whole_number(size)))
-    return sorted(found, key=lambda image: image.created, reverse=True)
+        images.append(Image(path, place.replace("+", "/"), tag or None, built, whole_number(size)))
+    return sorted(images, key=lambda image: image.created, reverse=True)
 
 
 # Users may share the folder, so all but the image is in one of the user's own below it, which stays

@@ -66,18 +66,18 @@ class FailedTransfer:
         return f"cannot {self.verb} `{one_line(self.image)}`"
 
     @property
-    def place(self) -> str | None:
+    def registry_name(self) -> str | None:
         """The name of the registry, `None` if the host's settings choose it, as podman's do."""
         chosen = not (self.engine.kind.short_names or image_names.has_registry(self.image))
         return None if chosen else self.name.registry
 
     @property
     def login(self) -> str:
-        return image_names.login_command(self.host, self.place)
+        return image_names.login_command(self.host, self.registry_name)
 
     @property
     def registry(self) -> str:
-        return "the registry" if self.place is None else f"`{self.place}`"
+        return "the registry" if self.registry_name is None else f"`{self.registry_name}`"
 
 
 def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) -> JlrError:
@@ -119,7 +119,7 @@ def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
 
 
 def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
-    name = failed.place or "REGISTRY"
+    name = failed.registry_name or "REGISTRY"
     network = (
         f"check the network of `{failed.host}`; if it needs a proxy, {_by_proxy(failed.engine)}"
     )

@@ -42,10 +42,10 @@ def on_host(host: Link, program: str, typed: str, folder: str | None, context: C
 
 def found_there(host: Link, typed: str, folder: str | None, context: Context) -> str | None:
     """Return the path of an image on the host, and warn if another user owns the file."""
-    found = run_script(host, file_scripts.find_script(typed, folder))
-    if found.status != 0:
+    printed = run_script(host, file_scripts.find_script(typed, folder))
+    if printed.status != 0:
         return None
-    path, stranger = file_scripts.read_found(found.stdout)
+    path, stranger = file_scripts.read_found(printed.stdout)
     if stranger:
         context.progress.note(
             f"the image `{one_line(path)}` belongs to `{stranger}`, another user of "
@@ -60,11 +60,11 @@ def place(host: Link, program: str, typed: str, folder: str | None) -> str:
     Raises:
         JlrError: its folder cannot be made.
     """
-    found = run_script(host, file_scripts.place_script(typed, folder))
-    if found.status != 0:
-        said = [found.complaint]
-        raise file_scripts.pull_error(program, typed, host.name, said, found.status)
-    return found.stdout
+    done = run_script(host, file_scripts.place_script(typed, folder))
+    if done.status != 0:
+        lines = [done.complaint]
+        raise file_scripts.pull_error(program, typed, host.name, lines, done.status)
+    return done.stdout
 
 
 def program_on(host: Link) -> str | None:

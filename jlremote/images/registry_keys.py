@@ -162,8 +162,8 @@ def with_keys(engine: Engine, command: Callable[[Engine], str]) -> str:
         return with_key_file(command(engine))
     folder = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
     make = f"mkdir -m 700 {folder} && DOCKER_CONFIG={folder}"
-    told = engine.with_variables(DOCKER_CONFIG=folder, REGISTRY_AUTH_FILE=f"{folder}/config.json")
-    return f"{_WITH_KEYS.replace('FOLDER', make)}{command(told)}"
+    keyed = engine.with_variables(DOCKER_CONFIG=folder, REGISTRY_AUTH_FILE=f"{folder}/config.json")
+    return f"{_WITH_KEYS.replace('FOLDER', make)}{command(keyed)}"
 
 
 def with_key_file(command: str) -> str:

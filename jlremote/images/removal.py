@@ -238,15 +238,15 @@ class Selection:
         self._take_id(typed)
 
     def _take_id(self, typed: str) -> None:
-        those = [one for one in self.stored if one.digits.startswith(_digits(typed))]
-        if not image_names.may_be_id(typed) or not those:
+        images = [one for one in self.stored if one.digits.startswith(_digits(typed))]
+        if not image_names.may_be_id(typed) or not images:
             raise NotFound(  # without a name that is like it, which would be deleted
                 f"there is no image `{one_line(typed)}` on `{self.host}`",
                 hint=f"`jlr images {self.host} --all` lists the images",
             )
-        if len(those) > 1:
-            raise Usage(f"{len(those)} images' ids on `{self.host}` begin with `{typed}`")
-        (image,) = those
+        if len(images) > 1:
+            raise Usage(f"{len(images)} images' ids on `{self.host}` begin with `{typed}`")
+        (image,) = images
         if len(image.names) > 1:
             names = ", ".join(f"`{name}`" for name in image.names)
             raise Usage(
@@ -263,8 +263,8 @@ class Selection:
     @property
     def deleted(self) -> list[StoredImage]:
         """The images that lose their last name."""
-        those = [image for image in self.stored if image.id in self.chosen]
-        return [image for image in those if len(self.chosen[image.id]) == len(image.names)]
+        chosen = [image for image in self.stored if image.id in self.chosen]
+        return [image for image in chosen if len(self.chosen[image.id]) == len(image.names)]
 
     @property
     def references(self) -> list[str]:

@@ -121,10 +121,10 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         if done.status != 0:
             raise commit_error(engine, record.name, image, record.host, done)
         saved = run_script(host, command_line(image_commands.inspect_image_argv(engine, image)))
-    found = image_commands.read_image(saved.stdout)
+    made_image = image_commands.read_image(saved.stdout)
     outside = image_commands.outside_image(inspected)
     variables = image_commands.added_variables(inspected, base)
-    return SaveReport(record.host, image, found.id, found.size, outside, variables)
+    return SaveReport(record.host, image, made_image.id, made_image.size, outside, variables)
 
 
 def _not_aside(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
@@ -175,20 +175,20 @@ def _inspected(
     """Return the `inspect` of a container, and that of its image."""
     inspect = command_line(inspect_argv(engine, record.engine_name))
     its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
-    found = host.run(
+    answers = host.run(
         {
             "container": inspect,
             "image": f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"',
         }
     )
-    if found["container"].status != 0:
-        if "no such container" in found["container"].stderr.lower():
+    if answers["container"].status != 0:
+        if "no such container" in answers["container"].stderr.lower():
             raise NotFound(
                 f"there is no container `{record.name}` on `{record.host}`",
                 hint="`jlr list` shows the sessions",
             )
-        raise engine_error(engine, found["container"])
-    (container,) = document(found["container"].stdout)
+        raise engine_error(engine, answers["container"])
+    (container,) = document(answers["container"].stdout)
     # The image may be gone, as after `docker rmi --force`.
-    (image,) = document(found["image"].stdout) if found["image"].status == 0 else ({},)
+    (image,) = document(answers["image"].stdout) if answers["image"].status == 0 else ({},)
     return container, image

@@ -85,23 +85,23 @@ class Transfer:
         return f"{text}, {size_in_words(moved)}" if moved else text
 
     def _line(self, line: str) -> None:
-        found = _LAYER.match(line)
+        shown = _LAYER.match(line)
         if blob := _BLOB.match(line):
             self._layers.setdefault(blob[1], _Layer()).done = blob[2] is not None
-        elif not found and line and not _PODMAN_TELLS.match(line):
+        elif not shown and line and not _PODMAN_TELLS.match(line):
             self.complaint = [*self.complaint, line][-20:]
         if step := _STEP.search(line):
             self._now = step[1].rstrip(".")
         elif moved := _BYTES.search(line):
             self._now = f"{moved[1]} of {moved[2]}"
-        if not found:
+        if not shown:
             return
-        layer = self._layers.setdefault(found[1], _Layer())
-        layer.done = found[2].startswith(_DONE)
-        if found[3] and found[2] in _MOVING:
-            layer.moved = _bytes(found[3], found[4])
-        elif found[5] and found[2] in _FETCHED:
-            layer.moved = _bytes(found[5], found[6])
+        layer = self._layers.setdefault(shown[1], _Layer())
+        layer.done = shown[2].startswith(_DONE)
+        if shown[3] and shown[2] in _MOVING:
+            layer.moved = _bytes(shown[3], shown[4])
+        elif shown[5] and shown[2] in _FETCHED:
+            layer.moved = _bytes(shown[5], shown[6])
 
 
 def _bytes(amount: str, unit: str) -> int:

@@ -195,7 +195,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
     plain, private = variables.parted(own)
     begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
     # A login shell may have other variables than a command by ssh.
-    place = 'export XDG_STATE_HOME="${directory%/jlr/*}"\n'
+    state_home = 'export XDG_STATE_HOME="${directory%/jlr/*}"\n'
     first, key = image_definition.pulled_first(start)
     plan = ScheduledPlan(
         name=start.name,
@@ -206,7 +206,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
         asked=how.resources.gres or "",
         workdir=None if start.runtime.has_images else options.workdir,
         modules=how.modules,
-        variables=place + private,
+        variables=state_home + private,
         first=first,
         key=key,
     )

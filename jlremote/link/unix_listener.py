@@ -24,6 +24,11 @@ class UnixListener:
         OSError: the socket cannot be made.
     """
 
+    _path: Path
+    _serve: Callable[[socket.socket], None]
+    _listener: socket.socket
+    _inode: int
+
     def __init__(self, path: Path, serve: Callable[[socket.socket], None]) -> None:
         if sys.platform == "win32":
             raise OSError("Windows has no such sockets")

@@ -65,7 +65,7 @@ class Keeper:
         self.plan, self.home = plan, home  # the latter is where the command runs
         self.variables = plan["variables"].encode("utf-8", "surrogateescape")
         self.stdin = os.open(os.devnull, os.O_RDONLY)
-        self.told = -1  # a pipe for what identifies the job
+        self.identity = -1  # a pipe for what identifies the job
 
     def prepare(self) -> None:
         """Write the folder's files; raise `OSError` where that cannot be done."""
@@ -83,17 +83,17 @@ class Keeper:
 
     def launch(self) -> int:
         """Keep the job in a process of its own; print what identifies it, and return a status."""
-        reading, self.told = os.pipe()
+        reading, self.identity = os.pipe()
         if not os.fork():
             os.setsid()
             os.close(reading)
             self.keep()
             return 0
-        os.close(self.told)
-        identity = os.read(reading, len(_ROOM))
-        os.write(1, identity)
-        os.write(2, b"" if identity else b"it does not begin\n")
-        return 0 if identity else 1
+        os.close(self.identity)
+        text = os.read(reading, len(_ROOM))
+        os.write(1, text)
+        os.write(2, b"" if text else b"it does not begin\n")
+        return 0 if text else 1
 
     def keep(self) -> None:
         """Run the command to its end."""
@@ -120,11 +120,11 @@ class Keeper:
         if self.plan["terminal"]:
             terminal = job_terminal.JobTerminal(self.plan["mark"].encode(), self.variables)
             terminal.begin(self.command(), self.become_job)
-            os.close(self.told)
+            os.close(self.identity)
             return terminal.to_the_end()
         os.dup2(self.stdin, 0)
         child = begin(self.command(), self.become_job)
-        os.close(self.told)
+        os.close(self.identity)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         return adopter.wait(child)
 
@@ -144,7 +144,7 @@ class Keeper:
         identity = [own, facts(own)[19], _boot(), keeper, facts(keeper)[19]]
         text = " ".join(map(str, identity)) + "\n"
         _publish("process", text)
-        os.write(self.told, text.encode())
+        os.write(self.identity, text.encode())
         if self.plan["mark"]:
             os.environ["JLR_MARK"] = self.plan["mark"]
         os.fchdir(self.home)

@@ -127,19 +127,19 @@ class JobTerminal:
 
     def turn(self) -> None:
         """Wait for the next events and handle them."""
-        wanted = select.poll()
-        wanted.register(self.woken, select.POLLIN)
-        wanted.register(self.listener, select.POLLIN)
+        events = select.poll()
+        events.register(self.woken, select.POLLIN)
+        events.register(self.listener, select.POLLIN)
         if self.open and (self.typed or not self.is_held_up()):
             reads = 0 if self.is_held_up() else select.POLLIN
-            wanted.register(self.terminal, reads | (select.POLLOUT if self.typed else 0))
+            events.register(self.terminal, reads | (select.POLLOUT if self.typed else 0))
         for descriptor, watcher in self.watchers.items():
             # Keys wait for one another, and for the variables.
             takes = 0 if self.typed or self.marker else select.POLLIN
-            wanted.register(
+            events.register(
                 descriptor, takes | (select.POLLOUT if 0 <= watcher.seen < self.size else 0)
             )
-        ready = dict(wanted.poll(1000))
+        ready = dict(events.poll(1000))
         if self.woken in ready:
             os.read(self.woken, PIECE)
         if self.listener.fileno() in ready:

@@ -110,11 +110,11 @@ class NotebookRun:
                     show(msg)
 
         self.save()
-        place = {"metadata": {"path": self.folder}}
+        resources = {"metadata": {"path": self.folder}}
         client = Client(
             self.notebook,
             timeout=None,
-            resources=place,
+            resources=resources,
             kernel_name=self.kernel,
             iopub_timeout=LAST_SECONDS,
         )

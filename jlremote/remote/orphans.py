@@ -109,10 +109,10 @@ def facts(pid: int) -> List[str]:
     """Return the fields of `/proc/PID/stat` from the state on; none of an ended process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
-            told = file.read().rpartition(")")[2].split()
+            fields = file.read().rpartition(")")[2].split()
     except OSError:
         return []
-    return [] if told[:1] == ["Z"] else told
+    return [] if fields[:1] == ["Z"] else fields
 
 
 def _children() -> Iterator[int]:

@@ -55,19 +55,19 @@ class _Request:
 
     def attributes(self) -> Dict[int, Tuple[int, ...]]:
         flags = self.number()
-        found: Dict[int, Tuple[int, ...]] = {}
+        attributes: Dict[int, Tuple[int, ...]] = {}
         if flags & _SIZE:
-            found[_SIZE] = (self.number(8),)
+            attributes[_SIZE] = (self.number(8),)
         if flags & _OWNER:
-            found[_OWNER] = (self.number(), self.number())
+            attributes[_OWNER] = (self.number(), self.number())
         if flags & _MODE:
-            found[_MODE] = (self.number(),)
+            attributes[_MODE] = (self.number(),)
         if flags & _TIMES:
-            found[_TIMES] = (self.number(), self.number())
+            attributes[_TIMES] = (self.number(), self.number())
         if flags & _EXTENDED:
             for _ in range(self.number()):
                 self.text(), self.text()
-        return found
+        return attributes
 
 
 def _text(value: bytes) -> bytes:
@@ -192,9 +192,9 @@ class _SftpServer:
         return self.files[handle]
 
     def open(self, request: _Request) -> _Answer:
-        path, wanted, attributes = request.path(), request.number(), request.attributes()
-        flags = sum(value for bit, value in _FLAGS.items() if wanted & bit)
-        if wanted & _READ and wanted & _WRITE:
+        path, access, attributes = request.path(), request.number(), request.attributes()
+        flags = sum(value for bit, value in _FLAGS.items() if access & bit)
+        if access & _READ and access & _WRITE:
             flags = flags & ~os.O_WRONLY | os.O_RDWR
         mode = attributes.get(_MODE, (0o666,))[0] & 0o7777
         # A FIFO would wait for its other end.

@@ -56,8 +56,8 @@ def give(definition: dict[str, Any]) -> None:
     if not asked:
         return
     hooks["prestart"] = [hook for hook in hooks["prestart"] if hook not in asked]
-    variables = [*definition["process"]["env"], *asked[0].get("env", [])]
-    named = dict(line.partition("=")[::2] for line in variables).get("NVIDIA_VISIBLE_DEVICES", "")
+    variables = dict(line.partition("=")[::2] for line in definition["process"]["env"])
+    named = variables.get("NVIDIA_VISIBLE_DEVICES", "")
     known = gpus()
     chosen = list(known) if named == "all" else [name for name in named.split(",") if name]
     if wrong := [name for name in chosen if name not in known]:

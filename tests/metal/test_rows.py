@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.lab.programs import wait_until
@@ -54,8 +56,12 @@ def test_a_job_sees_the_gpus_that_it_asks_for_and_no_other(
     metal: Metal, runtime: GpuRuntime
 ) -> None:
     def seen(gpus: str) -> list[str]:
-        argv = ("run", runtime.host, *runtime.words("--gpus", gpus), "--", "nvidia-smi", "-L")
-        return listed(metal.laptop.jlr("--no-input", *argv, timeout=240))
+        look = ("sh", "-c", 'nvidia-smi -L; echo "$CUDA_VISIBLE_DEVICES" | tr , "\\n"')
+        argv = ("run", runtime.host, *runtime.words("--gpus", gpus), "--", *look)
+        done = metal.laptop.jlr("--no-input", *argv, timeout=240)
+        # Apptainer shows each device to all, and CUDA's programs those of the variable.
+        chosen = re.findall("^GPU-[0-9a-f-]+$", done.stdout, re.MULTILINE)
+        return (runtime.name == "apptainer" and chosen) or listed(done)
 
     uuids = [gpu["uuid"] for gpu in metal.report(runtime.host)["gpus"]]
     assert seen("all") == uuids

@@ -10,7 +10,6 @@ from jlremote.errors import Usage
 from jlremote.ssh.config.rules import (
     algorithms,
     host_key_rules,
-    is_set,
     login_rules,
     number,
 )
@@ -71,12 +70,6 @@ def test_methods_keep_their_order_without_those_switched_off() -> None:
     assert login_rules(chosen, NAMES).methods == ("publickey",)
 
 
-def test_identity_files_are_expanded_in_order() -> None:
-    rules = login_rules(settings(identityfile=("/k/%r", "none", "/k/%%x"), batchmode="yes"), NAMES)
-    assert rules.identity_files == (Path("/k/me"), Path("/k/%x"))
-    assert rules.batch
-
-
 def test_algorithms_are_none_unless_they_are_named() -> None:
     found = algorithms(settings(ciphers="a,b", macs=""))
     assert found.ciphers == ("a", "b")
@@ -88,11 +81,6 @@ def test_a_wrong_number_is_a_usage_error_with_its_setting() -> None:
     assert number("22", "Port") == 22
     with pytest.raises(Usage, match="`Port x22` in your ssh config is not a number"):
         number("x22", "Port")
-
-
-@pytest.mark.parametrize(("value", "expected"), [("", False), ("None", False), ("/x", True)])
-def test_none_removes_a_setting(value: str, expected: bool) -> None:
-    assert is_set(value) is expected
 
 
 def test_only_settings_that_change_something_are_reported() -> None:
