@@ -38,6 +38,10 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     new = started(laptop, container("lab/ages"), "--idle-stop", "4s")
     old = started(laptop, container("lab/ages", options=NOTEBOOK_6), "--idle-stop", "4s")
     assert (new.report["idle_stop"], old.report["idle_stop"]) == (4, 4)
+    said = laptop.jlr("status", new.name).stdout
+    assert "after 4s without work: idle kernels" in said
+    again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")
+    assert "`--idle-stop` applies to the next one only" in again.stderr, again
     job = f"{new.name}-job"
     begun = laptop.jlr("run", "lab", "--in", new.name, "-d", "--name", job, "--", "sleep", "600")
     assert begun.status == 0, begun
@@ -62,10 +66,6 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
             )
             assert busy.state() == "busy"
             assert "the kernel of busy.ipynb" in awake(session)
-    said = laptop.jlr("status", new.name).stdout
-    assert "after 4s without work: idle kernels" in said
-    again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")
-    assert "`--idle-stop` applies to the next one only" in again.stderr, again
     for session in (new, old):  # Jupyter looks once a minute
         wait_until(lambda here=session: state(here) != "up", "the end of Jupyter", timeout=150)  # type: ignore[misc]
         told = json.loads(laptop.jlr("status", session.name, "--json").stdout)
