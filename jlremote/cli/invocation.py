@@ -58,8 +58,8 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
         click.Option(
             ["--no-input"],
             envvar=None if hidden else "JLR_NO_INPUT",
-            help="Ask nothing: a login that needs an answer fails with exit code 4, and deletions "
-            "are not confirmed. [env: JLR_NO_INPUT]",
+            help="Ask nothing: a login that needs an answer fails with exit code 4, and what "
+            "ends or deletes work wants `--yes`. [env: JLR_NO_INPUT]",
             **flag,
         ),
         click.Option(

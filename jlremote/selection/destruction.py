@@ -7,9 +7,9 @@
 2. Without a name it hits the only session; where there are several, the name must be typed. A bare
    `jlr stop` takes the latest one, but never another one than the session that was used last: twice
    `jlr stop` does not stop two sessions.
-3. It says what ends, and asks on a terminal; `--yes` answers beforehand. A script has no terminal
-   and is not asked, as with `docker rm`: it is told what it ended. Where nothing is lost, it
-   does not ask.
+3. It says what ends, and asks on a terminal; `--yes` answers beforehand. Without a terminal, and
+   with `--no-input`, it refuses and names what would be lost. Where nothing is lost, it does not
+   ask.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Destruction:
 
 
 def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
-    """Ask before something is lost, unless there is no terminal or `yes` gives the answer.
+    """Ask before something is lost, unless `yes` gives the answer.
 
     Raises:
-        JlrError: the answer was no.
+        JlrError: the answer was no, or nobody can be asked.
     """
     if yes or not planned.losses:
         return
@@ -55,8 +55,10 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
     try:
         answer = context.asker.ask(Question("confirm", text, echo=True))
     except NeedsAuthentication:
-        context.progress.note(f"this ends or deletes: {'; '.join(lines)}")
-        return
+        raise JlrError(
+            f"this would end or delete: {'; '.join(lines)}",
+            hint="the same command with `--yes` does it",
+        ) from None
     if answer != "yes":
         raise JlrError("nothing was changed, because the answer was no")
 

@@ -213,7 +213,7 @@ def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
     kept = cluster.run("controller", "sh", "-c", "cat /var/spool/slurmctld/hash.*/job.*/*")
     assert "jupyter-lab" in kept
     assert "xyzzy" not in kept
-    assert zih.jlr("stop", called, "--remove").status == 0
+    assert zih.jlr("stop", called, "--remove", "--yes").status == 0
     folder = cluster.run("login", "ls", "/home/alice/.local/state/jlr/slurm/servers")
     assert called not in folder
 

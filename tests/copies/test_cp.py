@@ -161,7 +161,7 @@ def test_a_file_that_was_interrupted_leaves_nothing(
         if end == "loss":
             sshd.drop_connections()
         elif end == "disconnect":
-            owner.jlr("disconnect", "lab")
+            owner.jlr("disconnect", "lab", "--yes")
         else:
             terminal.type("\x03")
         assert terminal.process.wait(60) == (130 if end == "ctrl-c" else 5)
@@ -181,7 +181,7 @@ def test_a_shell_completes_paths_there_while_the_link_is_up(
         line = ("COMP_WORDBREAKS=", f"COMP_LINE=jlr cp {typed}", "_JLR_COMPLETE=bash_complete")
         return list(filter(None, owner.run("env", *line, "jlr").stdout.splitlines()))
 
-    assert owner.jlr("disconnect", "--all").status == 0
+    assert owner.jlr("disconnect", "--all", "--yes").status == 0
     assert complete(f"{inside.name}:/ma") == []
     assert owner.jlr("shell", "lab", "true").status == 0
     assert complete(f"{inside.name}:/ma") == [f"plain,{inside.name}:/made/"]
@@ -209,7 +209,8 @@ def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
             sshd.drop_connections()
         elif end == "disconnect":
             told = owner.jlr("disconnect", "lab")
-            assert "this ends or deletes: a copy of files in lab\n" in told.stderr, told
+            assert "this would end or delete: a copy of files in lab\n" in told.stderr, told
+            assert owner.jlr("disconnect", "lab", "--yes").status == 0
         else:
             terminal.type("\x03")
         assert terminal.process.wait(60) == (130 if end == "ctrl-c" else 5)

@@ -114,7 +114,7 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
         assert len(here.ask("api/kernels")) == 1
     assert here.born() == born
     assert report.of("sessions")["text"] == "1 forwarded, 0 stopped"
-    assert laptop.jlr("stop", here.name, "--force").status == 0
+    assert laptop.jlr("stop", here.name, "--force", "--yes").status == 0
     report = examined(laptop, "lab")
     assert report.status == 0, report.printed
     assert report.of("container")["text"] == "a new container of lab/jupyter starts"

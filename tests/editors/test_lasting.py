@@ -59,10 +59,11 @@ def test_disconnect_tells_of_the_clients_that_it_ends(clients: Clients) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == b"begun\n"
         told = clients.laptop.jlr("disconnect", "lab")
-        assert told.status == 0, told
+        assert told.status == 1, told
         place = f"lab/{clients.inside.name}"
         assert "ssh clients in lab;" in told.stderr
         assert f"ssh clients in {place}\n" in told.stderr
+        assert clients.laptop.jlr("disconnect", "lab", "--yes").status == 0
         for process in (sharing, alone):
             process.communicate(timeout=SECONDS)
             assert process.returncode == 255

@@ -120,7 +120,7 @@ def test_images_that_are_removed_together_are_all_told(desk: Desk, folder: Path)
         (folder / "Dockerfile").write_text(f"{recipe}\nCOPY own /{secrets.token_hex(4)}\n")
         built = desk.jlr("build", str(folder), "-t", name)
         assert built.status == 0, built
-    removed = desk.jlr("rmi", base, child)
+    removed = desk.jlr("rmi", base, child, "--yes")
     assert set(removed.stdout.splitlines()[:2]) == {f"deleted {child}", f"deleted {base}"}, removed
     assert not desk.has(base)
     assert not desk.has(child)

@@ -187,7 +187,7 @@ def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
         names.append(name)
         await_queue(ada, *names)
     for laptop in (ada, bert):
-        assert laptop.jlr("disconnect", "lab").status == 0
+        assert laptop.jlr("disconnect", "lab", "--yes").status == 0
     for gpu in range(8):
         gpu_host.gpus.free(gpu)
     runs: list[tuple[float, float, set[str]]] = []
@@ -238,7 +238,7 @@ def test_a_detached_job_waits_on_the_host_whatever_becomes_of_the_laptop(
         assert "waiting" in shown.stdout
         assert "`lab/far`: number 1 in the queue: 2 GPUs" in shown.stderr
         with waiting(ada, "attach", "far") as attached:
-            ada.jlr("disconnect", "lab")
+            ada.jlr("disconnect", "lab", "--yes")
             attached.kill()
         gpu_host.gpus.free(0)
         gpu_host.gpus.free(1)

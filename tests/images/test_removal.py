@@ -40,7 +40,7 @@ def made(engine: Engine, folder: Path, *names: str) -> str:
 
 
 def removed(laptop: Laptop, *words: str) -> dict[str, Any]:
-    done = laptop.jlr("rmi", "lab", *words, "--json")
+    done = laptop.jlr("rmi", "lab", *words, "--json", "--yes")
     assert done.status == 0, done
     told = json.loads(done.stdout)
     assert isinstance(told, dict)
@@ -58,7 +58,7 @@ def test_what_an_image_frees_is_what_no_other_image_has(
     first = removed(laptop, f"{name}:one")
     assert [image["id"] for image in first["deleted"]] == [one]
     assert (first["freed"], first["untagged"]) == (OWN, [])
-    shown = laptop.jlr("rmi", "lab", two.removeprefix("sha256:")[:12])
+    shown = laptop.jlr("rmi", "lab", two.removeprefix("sha256:")[:12], "--yes")
     assert shown.stdout == f"deleted {name}:two\nfreed 800 kB\n", shown
     assert not has(engine, one)
     assert not has(engine, two)
@@ -92,7 +92,7 @@ def test_an_image_of_a_stopped_container_stays_and_so_does_all_else_that_was_nam
     assert has(engine, f"{name}:free")
 
 
-def test_a_terminal_is_asked_what_a_script_is_told(
+def test_a_terminal_is_asked_and_a_script_wants_a_yes(
     laptop: Laptop, engine: Engine, name: str, tmp_path: Path
 ) -> None:
     made(engine, tmp_path, f"{name}:one")
@@ -106,7 +106,9 @@ def test_a_terminal_is_asked_what_a_script_is_told(
         assert has(engine, f"{name}:one") == (answer == "n")
     made(engine, tmp_path, f"{name}:two")
     told = laptop.jlr("rmi", "lab", f"{name}:two")
-    assert "this ends or deletes: " in told.stderr
+    assert (told.status, has(engine, f"{name}:two")) == (1, True), told
+    assert "this would end or delete: " in told.stderr
+    assert "--yes" in told.stderr
     silent = made(engine, tmp_path, f"{name}:three")
     assert "deletes" not in laptop.jlr("rmi", "lab", f"{name}:three", "-y").stderr
     assert not has(engine, silent)

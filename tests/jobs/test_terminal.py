@@ -82,4 +82,4 @@ def test_a_terminal_that_cannot_be_given_is_refused(
         terminal.type("~.")
         assert terminal.process.wait(SECONDS) == 0
         assert terminal.echoes()
-    assert owner.jlr("stop", name, "--force", "--remove").status == 0
+    assert owner.jlr("stop", name, "--force", "--remove", "--yes").status == 0

@@ -122,7 +122,7 @@ def test_an_entrypoint_makes_a_user_and_everything_runs_as_that_one(
         assert as_root.stdout == "0\n", "as it was asked for"
         engine.docker("exec", name, "sh", "-c", "rm -f /tmp/.jlr-waits-*")  # as if made by hand
         assert laptop.jlr(*shell).stdout == "1234 100 /home/ada\n"
-        assert laptop.jlr("stop", f"lab/{name}", "--force").status == 0
+        assert laptop.jlr("stop", f"lab/{name}", "--force", "--yes").status == 0
 
 
 def test_root_becomes_no_user_whose_note_names_a_process_of_another_or_leads_out_of_proc(

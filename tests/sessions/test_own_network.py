@@ -44,7 +44,7 @@ def test_a_network_is_made_with_the_container_and_removed_with_it(
     assert facts["Labels"]["org.jlremote.user"] == account.name
     assert facts["Options"]["com.docker.network.driver.mtu"] == "1500"
     assert session.ask("api/status")["started"]
-    assert laptop.jlr("stop", name, "--container").status == 0
+    assert laptop.jlr("stop", name, "--container", "--yes").status == 0
     assert networks(engine, name) == [network], "it is needed for the next start"
     assert laptop.jlr("stop", name, "--remove", "--yes").status == 0
     assert networks(engine, name) == []
@@ -56,7 +56,7 @@ def test_a_network_that_was_pruned_is_made_again(
 ) -> None:
     name = container.name()
     started(laptop, name, *IMAGE)
-    assert laptop.jlr("stop", name, "--container").status == 0
+    assert laptop.jlr("stop", name, "--container", "--yes").status == 0
     engine.docker("network", "rm", *networks(engine, name))  # as `docker network prune` does
     assert started(laptop, name).ask("api/status")["started"]
     assert len(networks(engine, name)) == 1
@@ -82,7 +82,7 @@ def test_what_is_left_over_is_found_by_doctor_and_swept_by_prune(
     left, kept = container.name(), container.name()
     for name in (left, kept):
         started(laptop, name, *IMAGE)
-    assert laptop.jlr("stop", kept, "--container").status == 0
+    assert laptop.jlr("stop", kept, "--container", "--yes").status == 0
     [network] = networks(engine, left)
     engine.docker("rm", "--force", left)
     told = laptop.jlr("doctor", "lab").stdout

@@ -228,12 +228,12 @@ def test_disconnect_all_ends_links_without_a_session_and_those_after_a_stuck_one
     assert laptop.jlr("shell", "second", "--", "true").status == 0
     stuck.suspend()
     try:
-        ended = laptop.jlr("disconnect", "--all")
+        ended = laptop.jlr("disconnect", "--all", "--yes")
     finally:
         stuck.resume()
     assert (ended.status, ended.stdout) == (1, "disconnected from second\n"), ended
     assert f"`kill -CONT {stuck.pid}`" in ended.stderr
-    assert laptop.jlr("disconnect", "--all").stdout in ("disconnected from lab\n", "")
+    assert laptop.jlr("disconnect", "--all", "--yes").stdout in ("disconnected from lab\n", "")
     wait_until(lambda: laptop.processes() == [], "the end of both links")
 
 

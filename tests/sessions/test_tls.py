@@ -153,7 +153,7 @@ def test_the_page_and_all_commands_use_a_server_with_a_certificate(
         assert kernel.run("len('x' * 9_000_000)") == "9000000"
     status = laptop.jlr("status", here.name, "--json")
     assert json.loads(status.stdout)["kernels"], status
-    assert laptop.jlr("stop", here.name, "--force").status == 0
+    assert laptop.jlr("stop", here.name, "--force", "--yes").status == 0
 
 
 def test_a_server_that_shows_another_certificate_than_its_file_has_gets_nothing(

@@ -87,7 +87,7 @@ def killed(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
 
 
 def disconnected(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
-    assert owner.jlr("disconnect", "lab").status == 0
+    assert owner.jlr("disconnect", "lab", "--yes").status == 0
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,12 @@ def test_disconnect_tells_what_ends_and_asks_on_a_terminal(
             asking.close()
         first.type("echo still $((1))\r")
         first.wait_for("still 1")
-        done = owner.jlr(*end)  # a script is told, and not asked
+        refused = owner.jlr(*end)  # a script is not asked, and has to agree beforehand
+        assert refused.status == 1, refused
+        for loss in (f"`sleep 614` in {place}", f"a shell in {place}", "--yes"):
+            assert loss in refused.stderr
+        done = owner.jlr(*end, "--yes")
         assert (done.status, done.stdout) == (0, "disconnected from lab\n")
-        told = done.stderr.removeprefix("this ends or deletes: ").splitlines()[0].split("; ")
-        assert sorted(told) == [f"`sleep 614` in {place}", f"a shell in {place}"]
         assert [each.process.wait(SECONDS) for each in (first, second)] == [5, 5]
     again = owner.jlr("shell", "--", "true")
     assert again.status == 0

@@ -86,13 +86,14 @@ def test_a_person_is_told_what_is_lost_and_only_a_yes_goes_on() -> None:
 
 
 @pytest.mark.parametrize("never", [None, NeverAsks("run it without `--no-input`")])
-def test_without_a_terminal_it_is_told_what_is_lost(never: NeverAsks | None) -> None:
+def test_without_a_terminal_nothing_is_lost_without_a_yes(never: NeverAsks | None) -> None:
     notes = Notes()
     silent = replace(context(notes), asker=never) if never else context(notes)
     confirm(PLANNED, silent, yes=True)
     assert notes.notes == []
-    confirm(PLANNED, silent, yes=False)
-    assert notes.notes == ["this ends or deletes: a kernel; its files"]
+    with pytest.raises(JlrError, match="would end or delete: a kernel; its files") as refused:
+        confirm(PLANNED, silent, yes=False)
+    assert "`--yes`" in str(refused.value.hint)
 
 
 def test_where_nothing_is_lost_nobody_is_asked() -> None:
