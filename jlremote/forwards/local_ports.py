@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
@@ -18,7 +20,9 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import Owner, PortOwner, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.runtimes.table import runtime_named, runtime_of
+from jlremote.text import reason_of
 
 FIRST_PORT = 8888  # Jupyter's own
 PORTS = 100
@@ -117,6 +121,26 @@ def taken(port: int, host: str, name: str) -> Busy:
     holder = next(others, None) or _process_on(port)
     by = f" by {holder}" if holder else ""
     return Busy(f"port {port} is taken{by}", hint="leave out `--port` to take the next free port")
+
+
+def check_free(port: int, host: str, name: str | None) -> None:
+    """Check that jlr can listen on a local port, unless the session HOST/NAME has it already.
+
+    Raises:
+        Busy: another program or session has it.
+        JlrError: the system refuses it.
+    """
+    try:
+        socket.create_server((LOCALHOST, port)).close()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise JlrError(
+                f"cannot listen on port `{port}` of this machine: {reason_of(error)}",
+                hint="ports from 1024 on are for everyone",
+            ) from error
+        record = sessions.find(host, name) if name is not None else None
+        if record is None or not record.forwarded or port != record.local_port:
+            raise taken(port, host, name or "") from None
 
 
 def _process_on(port: int) -> str | None:

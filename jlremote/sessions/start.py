@@ -11,7 +11,7 @@ from functools import partial
 from jlremote.containers import jupyter_launch, provision
 from jlremote.forwards.address import PortReport, address_of, reports
 from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
-from jlremote.forwards.local_ports import hold, host_port
+from jlremote.forwards.local_ports import check_free, hold, host_port
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context, known_way
@@ -46,6 +46,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     """
     known, runtime = naming.session_of(request)
     sessions.check_writable()
+    if request.local_port is not None:
+        check_free(request.local_port, request.host, known)
     context = known_way(request.host, context)
     host = link_to(request.host, context, without=known)
     with ExitStack() as turn, undone_on_failure() as undo:

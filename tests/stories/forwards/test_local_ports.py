@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.errors import Busy
 from jlremote.forwards import local_ports
 from jlremote.forwards.local_ports import (
     candidates,
+    check_free,
     claim,
     explained,
     first_candidate,
@@ -29,6 +31,18 @@ TWO = SessionRecord("lab", "two", "docker", 8890)
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_a_taken_port_is_refused_at_once_unless_the_session_has_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Busy, match=f"port {port} is taken by .*process {os.getpid()}"):
+            check_free(port, "dgx", "one")
+        sessions.save(replace(ONE, local_port=port))
+        check_free(port, "dgx", "one")
+        with pytest.raises(Busy, match="by the session `dgx/one`"):
+            check_free(port, "dgx", "two")
+    check_free(port, "dgx", None)
 
 
 def test_its_own_port_comes_first() -> None:
