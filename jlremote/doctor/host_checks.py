@@ -271,6 +271,18 @@ def _image(facts: HostFacts) -> Finding:
     return from_error(missing)
 
 
+def _logout(facts: HostFacts) -> Finding:
+    if facts.has_containers:
+        return fine("containers stay")
+    if facts.kills_at_logout:
+        return warn(
+            "systemd ends all your processes, Jupyter too, when your last login ends "
+            "(`KillUserProcesses`)",
+            command_line(("sudo", "loginctl", "enable-linger", facts.user)),
+        )
+    return fine("what you run survives the logout")
+
+
 def _of_engine(judge: Callable[[HostFacts], Finding]) -> Callable[[HostFacts], Finding]:
     return lambda facts: judge(facts) if facts.has_containers else WITHOUT_CONTAINERS
 
@@ -283,6 +295,7 @@ CLUSTER: tuple[Check[HostFacts], ...] = (
 CHECKS: tuple[Check[HostFacts], ...] = (
     Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
     Check("disk", _disk, needs=("shell",)),
+    Check("logout", _logout, needs=("shell",)),
     Check("engine", _of_engine(_engine), needs=("shell",)),
     Check("permission", _of_engine(_permission), needs=("engine",)),
     Check("networks", _of_engine(_networks), needs=("permission",)),

@@ -57,6 +57,7 @@ class HostFacts:
     system: str = ""  # the name of its distribution
     distribution: tuple[str, ...] = ()  # `ID` and then `ID_LIKE` of its `os-release`
     machine: str = ""  # the output of `uname -m`
+    kills_at_logout: bool = False  # whether systemd ends the user's processes at the last logout
     home: DiskSpace = DiskSpace("~")
     temporary: DiskSpace = DiskSpace("/tmp")  # noqa: S108  # it is a place to look at
     engine: Engine | None = None  # `None` for runtime `none`
@@ -117,6 +118,11 @@ LC_ALL=C df -Pk "$folder" | tail -n 1
 # `-P` prints a line per file system: name, blocks, used, available, capacity, mount point.
 _AVAILABLE_COLUMN = 3
 
+_BEYOND_LOGOUT = """\
+busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
+  org.freedesktop.login1.Manager KillUserProcesses 2>/dev/null
+[ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo lingers
+"""
 # Class 03: display controllers; 0x10de is NVIDIA's number. WSL has no such bus, and /dev/dxg.
 _HARDWARE = """\
 for device in /sys/bus/pci/devices/*; do
@@ -147,6 +153,7 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
         "home": _PLACE.format(folder='"$HOME"'),
         "temporary": _PLACE.format(folder='"${TMPDIR:-/tmp}"'),
+        "logout": _BEYOND_LOGOUT,
         "scheduler": SLURM.presence(),
         "apptainer": "apptainer --version 2>/dev/null || singularity --version 2>/dev/null",
         "hardware": _HARDWARE,
@@ -194,6 +201,7 @@ def read_facts(
     networks, left_over = answers.get("networks"), None
     if networks is not None and networks.status == 0:
         left_over = tuple(map(one_line, networks.stdout.splitlines()))
+    logout = answers["logout"].stdout
     error = other = None
     if engine is not None:
         daemon, client = answers[_DAEMON], answers["engine"]
@@ -206,6 +214,7 @@ def read_facts(
         system=one_line(named.get("PRETTY_NAME") or kernel),
         distribution=installation.distribution_of(named),
         machine=one_line(machine),
+        kills_at_logout="b true" in logout and "lingers" not in logout,
         home=_disk(answers["home"], "the home folder"),
         temporary=_disk(answers["temporary"], "the temporary folder"),
         scheduler=SLURM.read_presence(answers["scheduler"].stdout),

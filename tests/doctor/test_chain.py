@@ -26,7 +26,7 @@ from tests.sessions.parts import DOCKER, started, without
 THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
     "forwarding",
-    *("system", "disk", "engine", "permission", "networks"),
+    *("system", "disk", "logout", "engine", "permission", "networks"),
     *("driver", "image"),
     *("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel"),
 ]

@@ -199,6 +199,15 @@ def test_networks_that_are_left_over_are_told_with_what_removes_them() -> None:
     assert of("networks", networks=said("", 1)).mark == "skipped", "unknown is not none"
 
 
+def test_ending_processes_at_logout_matters_only_without_containers() -> None:
+    ends = replace(read_facts("dgx", None, None, TOLD | {"logout": said("b true\n")}), gpus=SEEN)
+    found = finding("logout", host_checks.CHECKS, ends)
+    assert found.mend == ("sudo loginctl enable-linger ada",)
+    lingers = read_facts("dgx", None, None, TOLD | {"logout": said("b true\nlingers\n")})
+    marks = [finding("logout", host_checks.CHECKS, each).mark for each in (lingers, facts())]
+    assert marks == ["ok", "ok"]
+
+
 def test_the_toolkit_is_proved_by_a_container_and_else_only_seen() -> None:
     assert trial.unproved(facts()).mark == "failed"
     seen = trial.unproved(facts(toolkit=said("/usr/bin/nvidia-ctk\n")))
