@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from jlremote.containers import new_container
 from jlremote.containers.host_folders import WORKSPACE, found_on_host, with_workspace
-from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.choice import parse_request
 from jlremote.hosts.engines import look_further
@@ -35,6 +35,7 @@ _MISSING = 127  # as a shell says it
 _TRY_SECONDS = 600.0  # an image that has to be unpacked first takes minutes
 # The program says `FATAL:   …`, and the part of it that makes the container `ERROR  : …`.
 _FATAL = re.compile(r"^(?:FATAL|ERROR) *: *(.+)", re.MULTILINE)
+_UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: (?:'\w' in )?(-\S+)")
 # Shell text for a job's own folder, which is `$directory` there.
 _JOB = "jlr_job_folder"
 JOB_FOLDER = f'{_JOB}=$directory; export {_JOB}; mkdir -p "$directory/tmp"\n'
@@ -243,6 +244,11 @@ def _refused(program: str, image: str, done: Completed) -> JlrError:
     reason = one_line((fatal or [done.complaint])[-1])
     if done.status == _MISSING and not fatal:
         return EngineMissing(f"cannot run `{program}` on the host: {reason}")
+    if unknown := _UNKNOWN.search(done.stderr):
+        return Usage(
+            f"`{program} exec` has no option `{unknown[1]}`",
+            hint="leave it out after `--`, and in `engine-arguments` of the settings",
+        )
     hint = f"`{program} exec {shlex.quote(image)} true` there tries it by hand"
     if "image format" in reason or "squashfs" in reason.lower():
         hint = "the file may be cut short: copy or pull it again; " + hint

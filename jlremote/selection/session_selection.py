@@ -51,11 +51,13 @@ def chosen(
             ) from None
         if guess and not or_job:
             raise
-        lists = "`jlr list` and `jlr runs` show" if or_job else "`jlr list` shows"
+        host = selector.rpartition("/")[0]
+        lists = [f"`{f'jlr {each} {host}'.strip()}`" for each in ("list", "runs")[: 1 + or_job]]
+        shown = f"{' and '.join(lists)} {'show' if or_job else 'shows'} all"
         known: list[Named] = [*sessions.load_all(), *job_records.load_all()] if guess else []
         raise NotFound(
             f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
-            hint=hint_of_missing(known, selector, f"{lists} all; what was removed is gone"),
+            hint=hint_of_missing(known, selector, f"{shown}; what was removed is gone"),
         ) from None
 
 
