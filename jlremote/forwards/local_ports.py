@@ -26,6 +26,7 @@ from jlremote.text import reason_of
 
 FIRST_PORT = 8888  # Jupyter's own
 PORTS = 100
+_OF_A_LINK = "a connection of jlr"
 UNPRIVILEGED = 1024  # below, only the administrator may listen
 
 
@@ -139,8 +140,11 @@ def check_free(port: int, host: str, name: str | None) -> None:
                 hint="ports from 1024 on are for everyone",
             ) from error
         record = sessions.find(host, name) if name is not None else None
-        if record is None or not record.forwarded or port != record.local_port:
-            raise taken(port, host, name or "") from None
+        if record is not None and record.forwarded and port == record.local_port:
+            return
+        busy = taken(port, host, name or "")
+        if _OF_A_LINK not in busy.message:  # else the session may have it, and no record any more
+            raise busy from None
 
 
 def _process_on(port: int) -> str | None:
@@ -152,7 +156,7 @@ def _process_on(port: int) -> str | None:
             if listens and (pid := connection.pid):
                 process = psutil.Process(pid)
                 is_link = "jlremote.link" in process.cmdline()
-                name = "a connection of jlr" if is_link else f"`{process.name()}`"
+                name = _OF_A_LINK if is_link else f"`{process.name()}`"
                 return f"{name} (process {pid})"
     return None
 

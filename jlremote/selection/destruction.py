@@ -45,7 +45,7 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
     """Ask before something is lost, unless `yes` gives the answer.
 
     Raises:
-        JlrError: the answer was no, or nobody can be asked.
+        JlrError: the answer was no, or there is no terminal to ask on.
     """
     if yes or not planned.losses:
         return

@@ -135,11 +135,12 @@ def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
     options = ("--env", "LAB_DELAY=600", "--volume", f"{uptime}:/proc/uptime:ro")
     here = container("lab/slow", options=options)
     program, launched = "/opt/slow/bin/jupyter-lab", f"/tmp/jlr-0/{here.name}/pid"
-    with held(taken := free_port()):
-        words = ("start", "lab", here.name, "--port", str(taken), "--no-browser")
-        with laptop.spawn(*words) as starting:
-            look = f"ls {launched}; :"
-            wait_until(lambda: here.execute("sh", "-c", look) != "", "the first launch")
+    taken = free_port()
+    words = ("start", "lab", here.name, "--port", str(taken), "--no-browser")
+    with laptop.spawn(*words) as starting:
+        look = f"ls {launched}; :"
+        wait_until(lambda: here.execute("sh", "-c", look) != "", "the first launch")
+        with held(taken):
             here.execute("sed", "-i", "/sleep/d", program)
             uptime.write_text(f"{float(uptime.read_text().split()[0]) + 600} 0\n")
             session = started(other_laptop, here)
