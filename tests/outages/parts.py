@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.error import URLError
 
@@ -83,8 +83,11 @@ def work_in(session: Session) -> Iterator[Work]:
 
 def observers(account: Account) -> int:
     """Return how many of the user's engine clients read events."""
-    found = [process.cmdline()[:2] for process in account.processes()]
-    return sum(words == ["docker", "events"] for words in found)
+    words = []
+    for process in account.processes():
+        with suppress(psutil.Error):  # it has just ended
+            words.append(process.cmdline()[:2])
+    return words.count(["docker", "events"])
 
 
 def state(laptop: Laptop) -> tuple[str, str]:

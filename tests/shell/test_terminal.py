@@ -31,6 +31,8 @@ def test_size_colours_ctrl_c_and_the_exit_code_are_those_of_a_terminal(owner: La
         terminal.type("echo begun $((1)); sleep 600\r")
         terminal.wait_for("begun 1")
         terminal.type("\x03")
+        # A terminal drops what was typed before its Ctrl-C has arrived.
+        terminal.wait_for("^C\r\n")
         terminal.type("echo interrupted $?\r")
         terminal.wait_for("interrupted 130")
         assert not terminal.echoes()
