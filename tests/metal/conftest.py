@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,8 +46,9 @@ class GpuRuntime:
         return ("--image", self.image, *self.options, *torch, *more)
 
 
+PODMAN = GpuRuntime("podman", "root", "lab/jupyter:1", ("--runtime", "podman"))
 RUNTIMES = (
-    GpuRuntime("podman", "root", "lab/jupyter:1", ("--runtime", "podman")),
+    PODMAN,
     GpuRuntime("docker", "lab", "lab/jupyter:1", ("--runtime", "docker", "--sudo")),
     GpuRuntime("apptainer", "lab", f"{METAL}/root", ("--runtime", "apptainer")),
 )
@@ -105,9 +107,8 @@ def metal() -> Iterator[Metal]:
     ):
         root = Account("root", 0, Path("/root"), "/bin/bash")
         laptop.add_host("root", server, root, key=keys.private)
-        laptop.settle(
-            '[hosts.root]\nnetwork = "host"\n'
-        )  # such a machine may have no bridges and no iptables
+        # Such a machine may have neither bridges nor iptables.
+        laptop.settle('[hosts.root]\nnetwork = "host"\n')
         listed = laptop.ssh("root", "nvidia-smi", "-L").stdout.splitlines()
         yield Metal(laptop, sum(line.startswith("GPU ") for line in listed))
 
@@ -123,6 +124,4 @@ def runtime(request: pytest.FixtureRequest) -> GpuRuntime:
 
 def listed(result: Result) -> list[str]:
     """Return the UUIDs that `nvidia-smi -L` printed."""
-    return [
-        line.split("UUID: ")[1].rstrip(")") for line in result.stdout.split("\n") if "UUID:" in line
-    ]
+    return re.findall(r"UUID: (GPU-[0-9a-f-]+)", result.stdout)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pexpect
 import pytest
 
 from tests.lab.programs import wait_until
-from tests.metal.conftest import TORCH, GpuRuntime, Metal, kernel, listed
+from tests.metal.conftest import PODMAN, TORCH, GpuRuntime, Metal, kernel, listed
 
 pytestmark = pytest.mark.hardware
 
@@ -86,16 +87,16 @@ def test_a_job_waits_until_another_gives_its_gpus_back(metal: Metal, runtime: Gp
 
 
 def test_watch_shows_a_gpu_at_work(metal: Metal) -> None:
-    podman = GpuRuntime("podman", "root", "lab/jupyter:1", ("--runtime", "podman"))
     with (
-        metal.session(podman, "busy", "--gpus", "auto") as session,
+        metal.session(PODMAN, "watched", "--gpus", "auto") as session,
         kernel(session) as notebook,
         metal.laptop.terminal("jlr", "gpus", "root", "--watch", timeout=60) as shown,
     ):
         notebook.send(TORCH + "a = torch.randn(8192, 8192, device='cuda')\nwhile True: a @ a")
         shown.expect(r"(9\d|100) ?%")
+        shown.expect_exact("watched")
         shown.sendintr()
-        shown.expect_exact("busy")
+        shown.expect(pexpect.EOF)
 
 
 def test_doctor_proves_the_host_up_to_a_kernel_with_its_gpus(
@@ -112,10 +113,9 @@ def test_doctor_proves_the_host_up_to_a_kernel_with_its_gpus(
 def test_two_gpus_of_one_container_add_up_by_nccl(metal: Metal) -> None:
     if metal.gpus < 2:
         pytest.skip("this machine has one GPU")
-    podman = GpuRuntime("podman", "root", "lab/jupyter:1", ("--runtime", "podman"))
     program = f"cat > /tmp/ranks.py <<'END'\n{TORCH}{RANKS}\nEND\npython3 /tmp/ranks.py"
     summed = metal.jlr(
-        *("run", "root", *podman.words("--gpus", "2", "--shm-size", "1g")),
+        *("run", "root", *PODMAN.words("--gpus", "2", "--shm-size", "1g")),
         # On shared machines a program that uses multicast can stop the GPUs of others.
         *("--env", "NCCL_NVLS_ENABLE=0", "--", "sh", "-c", program),
     )
