@@ -237,5 +237,5 @@ def _entrypoint(start: StartContext, image: str) -> Argv | None:
         return None
     with understood("the container engine"):
         config = document(done.stdout)[0].get("Config") or {}
-        # An empty word stands for no entrypoint in images that `jlr save` made.
+        # An empty word stands for no entrypoint in images that `jlr image save` made.
         return tuple(str(word) for word in config.get("Entrypoint") or () if word)

@@ -206,7 +206,7 @@ def session(request: RunRequest) -> SessionRecord | None:
     return None if name is None else sessions.find(request.wanted.host, name)
 
 
-# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
+# The program comes by a variable: in an argument it would be all that `jlr job list` has room for.
 VARIABLE = "JLR_NOTEBOOK_PROGRAM"
 _BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
 _PROGRAM = ("python3", "-c", _BEGIN)
