@@ -254,7 +254,7 @@ def test_why_a_session_does_not_run_is_told_on_the_page_too(
     docker, name = here.engine.docker, here.name
     start_inside(here, 8888)
     session = started(laptop, here)
-    commands = laptop.jlr("-v", "shell", name, "--", "true").stderr
+    commands = laptop.jlr("--verbose", "shell", name, "--", "true").stderr
     assert "docker exec" in commands, commands
     assert "inspect" not in commands, "the link has proved the container"
 
