@@ -83,13 +83,13 @@ class Terminal:
     def run(self, line: str) -> None:
         """Type a command and wait for its end."""
         self.type(line)
-        wait_until(lambda: line in self.screen(), "the command", 10)
+        wait_until(lambda: line in self.screen(), "the command")
         self.wait_for_prompt()
 
     def clear(self) -> None:
         """Clear the screen."""
         self.press("C-l")
-        wait_until(lambda: self.screen() == "$", "an empty screen", 10)
+        wait_until(lambda: self.screen() == "$", "an empty screen")
 
     def screen(self, *options: str) -> str:
         """Return what it shows; `-e` keeps the colours, as escape sequences."""
@@ -180,7 +180,7 @@ def terminal(
         *("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", "60"),
         *("env", "-i", *words, "bash", "--norc", "--noprofile"),
     )
-    wait_until(lambda: made.screen() == "$", "the prompt", 10)
+    wait_until(lambda: made.screen() == "$", "the prompt")
     yield made
     attempt("tmux", "-S", str(made.socket), "kill-server")
 
@@ -251,15 +251,15 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     terminal.clear()
     session = Session(ada, json.loads(ada.jlr("status", "--json").stdout))
     training = Training(chromium.new_page(), session)
-    wait_until(lambda: len(training.epochs()) > 5, "the first epochs", 30)
+    wait_until(lambda: len(training.epochs()) > 5, "the first epochs")
     terminal.run("jlr list")
     before = training.picture()
     with closed_lid(ada, way):
         time.sleep(ASLEEP)
-    wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss", 30)
+    wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss")
     terminal.run("jlr list     # the lid was closed for a while, and there is no network yet")
     way.bring_up()
-    wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back", 30)
+    wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back")
     terminal.run("jlr list     # and back: the same page, with the same cell")
     states = re.findall(rf"{name} +dgx +([a-z-]+) +\S+ +(\S.*?) +(\d+) ", terminal.screen())
     (_, cell, port), *_ = states

@@ -20,13 +20,13 @@ from tests.lab.laptop import Laptop
 from tests.link.desk import is_link
 from tests.sessions.parts import Kernel, Session
 
-# Other work runs on the two cores.
-BUSY = 1.5
+# How much longer all may take beside other tests on two cores; `tests/bench` measures alone.
+BUSY = 3.0
 
 
 @contextmanager
 def within(limit: float) -> Iterator[None]:
-    """Check that something takes no more than `limit` seconds, half as much again beside others."""
+    """Check that something takes no more than `limit` seconds, or `BUSY` times as much."""
     began = time.monotonic()
     yield
     took = time.monotonic() - began

@@ -75,7 +75,7 @@ def test_another_address_of_the_laptop(
         assert other.stdout.readline() == b"in\n"
         network.change_address()
         work.comes_back(NOTICED + BACK)
-        until(lambda: not any(map(lives, old)), "the end of the old sshd", 20)
+        until(lambda: not any(map(lives, old)), "the end of the old sshd")
         [kernel] = [one for one in work.session.ask("api/kernels") if one["id"] == work.kernel.id]
         assert kernel["connections"] == 0
         assert other.communicate(b"still there")[0] == b"still there"
