@@ -102,6 +102,13 @@ def link_of(laptop: Laptop) -> psutil.Process:
     return link
 
 
+def knows_sshd(laptop: Laptop) -> bool:
+    """Return whether the link has found out which sshd serves its connection."""
+    logs = (laptop.folder / "state" / "jlr" / "log").glob("link-*.log")
+    told = max(logs, key=lambda log: log.stat().st_mtime).read_text("utf-8")
+    return told.rfind(" an sshd to end ") > told.rfind(" connected: ")
+
+
 A_SECOND = 5
 CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time.sleep({pause})"
 
