@@ -161,9 +161,9 @@ def _read(
     why, _, facts = rest.partition("\n")
     if why:
         start.note(
-            f"`{start.name}` has no network of its own: {reason(replace(done, stderr=why))}; its "
-            f"bytes go through `{start.engine.shown('exec')}`, because others are on the default "
-            f"one. `jlr prune {start.request.host}` removes networks that are left over"
+            f"`{start.name}` uses the shared default network, and its data goes through "
+            f"`{start.engine.shown('exec')}`: {reason(replace(done, stderr=why))}; "
+            f"`jlr prune {start.request.host}` removes unused networks"
         )
     container = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
     return None if container is None else (start, container, how == "launches")
@@ -220,8 +220,8 @@ def attempted(
         engine, done = other.engine, again
     if docker_errors.init_missing(done):
         context.progress.note(
-            f"created without `--init`: {engine.name} on `{request.host}` needs the package "
-            f"`{engine.kind.init_package}` for it; ended processes may stay as zombies"
+            f"left out `--init`: {engine.name} on `{request.host}` has no package "
+            f"`{engine.kind.init_package}`"
         )
         spec = replace(spec, options=replace(spec.options, init=False))
         done = attempt(engine, spec)
@@ -281,7 +281,7 @@ def install_again(start: StartContext, container: Container) -> bool:
     try:
         install(start, wanted, packages.install)
     except JlrError as failure:
-        start.note(f"`{start.name}` has lost its packages: {failure.message}")
+        start.note(f"the packages of `{start.name}` are gone: {failure.message}")
     return True
 
 

@@ -61,7 +61,7 @@ class CopyReport:
         if len(self.skipped) > _MOST_LEFT_OUT:  # an archive may have millions
             return
         if len(self.skipped) == _MOST_LEFT_OUT:
-            why = "more was left out than is told here"
+            why = "left out more than these"
         self.skipped.append(why)
         self._progress.note(why)
 

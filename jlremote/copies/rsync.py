@@ -214,7 +214,7 @@ def _run(
         return ended
     if listener.too_much:
         raise JlrError(
-            "the other side sends more than it has told, or files grew", hint="copy them again"
+            "the host sent more than it had announced, or files grew", hint="copy them again"
         )
     if status not in (0, _VANISHED):
         raise JlrError(f"cannot copy {what}: {listener.complaint.cause(status, '`rsync`')}")

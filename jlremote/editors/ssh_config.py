@@ -194,7 +194,7 @@ def _changed(
             answer = asker.ask(Question("confirm", f"Change {file}?"))
         except NeedsAuthentication as unasked:
             raise NeedsAuthentication(
-                f"a yes or no is needed before `{file}` is changed",
+                f"`{file}` was not changed: jlr could not ask",
                 hint="`--yes` changes it without a question",
             ) from unasked
         if answer != "yes":

@@ -121,7 +121,7 @@ def taken(port: int, host: str, name: str) -> Busy:
     )
     holder = next(others, None) or _process_on(port)
     by = f" by {holder}" if holder else ""
-    return Busy(f"port {port} is taken{by}", hint="leave out `--port` to take the next free port")
+    return Busy(f"port {port} is in use{by}", hint="leave out `--port` to take the next free port")
 
 
 def check_free(port: int, host: str, name: str | None) -> None:
@@ -191,7 +191,7 @@ def hold(
                 raise refused from None
         else:
             if refused is not None:
-                progress.note(f"{refused.message}; {local} is free and stays yours")
+                progress.note(f"{refused.message}; using {local}")
             if former := claim(local, link.name, session, port, undo):
                 site = f"{hostname(link.name, session, port)}:{local}"
                 progress.note(explained(local, former, site))

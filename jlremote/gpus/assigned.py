@@ -189,7 +189,7 @@ def read(text: str, now: float) -> Assigned:
             try:
                 values[identity] = gpus_of(document(facts))
             except (Refused, AttributeError, KeyError, TypeError):
-                told.setdefault("unread", []).append("an engine: an odd answer")
+                told.setdefault("unread", []).append("an engine: its answer cannot be read")
         elif len(columns) == 5:
             identity, name, status, user, kept = columns
             uuids = tuple(filter(None, kept.split(",")))

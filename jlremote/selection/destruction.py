@@ -56,8 +56,8 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
         answer = context.asker.ask(Question("confirm", text, echo=True))
     except NeedsAuthentication:
         raise JlrError(
-            f"this would end or delete: {'; '.join(lines)}",
-            hint="the same command with `--yes` does it",
+            f"jlr cannot ask here, and this would be lost: {'; '.join(lines)}",
+            hint="add `--yes` to do it without a question",
         ) from None
     if answer != "yes":
         raise JlrError("nothing was changed, because the answer was no")
@@ -90,8 +90,7 @@ def default_session(
     if (last.host, last.name) == (chosen.host, chosen.name):
         return chosen
     raise Usage(
-        f"the latest session was `{last.host}/{last.name}`, which is stopped; "
-        "another one is stopped only by its name",
+        f"no default session: `{last.host}/{last.name}`, the latest, is stopped already",
         hint=f"name one: {_listed(names)}",
     )
 

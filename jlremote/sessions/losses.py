@@ -44,7 +44,7 @@ class Work:
     def losses(self) -> tuple[str, ...]:
         """Each kernel and program, for the question before they end."""
         unknown: tuple[str, ...] = ("kernels that do not answer",) if self.silent else ()
-        unknown += ("programs that could not be asked for",) if self.unseen else ()
+        unknown += ("programs that could not be listed",) if self.unseen else ()
         kernels = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
         return (*unknown, *kernels, *self.programs)
 
@@ -150,7 +150,7 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
     selector, lost = record.selector, work.losses if request.destroys else ()
     container, whose = found.container, f" of `{found.whose}`" if found.whose else ""
     if container is not None and container.renamed:
-        whose += f", which is called `{container.renamed}` by now"
+        whose += f", now called `{container.renamed}`"
     if found.whose is not None:
         lost = (f"work of another user, `{found.whose}`", *lost)
     question = f"Stop {selector}{whose}?"

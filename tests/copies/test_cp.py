@@ -209,7 +209,7 @@ def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
             sshd.drop_connections()
         elif end == "disconnect":
             told = owner.jlr("disconnect", "lab")
-            assert "this would end or delete: a copy of files in lab\n" in told.stderr, told
+            assert "this would be lost: a copy of files in lab\n" in told.stderr, told
             assert owner.jlr("disconnect", "lab", "--yes").status == 0
         else:
             terminal.type("\x03")

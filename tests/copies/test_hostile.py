@@ -394,7 +394,7 @@ def test_rsync_sends_more_than_it_has_told(hostile_rsync: Sandbox) -> None:
     make = "head -c 54147900 /dev/zero >big"
     done = changed(hostile_rsync, make, (b"\x83\x3c\x3b\x3a", b"\x80\x3c\x00\x00"))
     assert done.status == 1, done
-    assert "sends more than it has told" in done.stderr, done
+    assert "sent more than it had announced" in done.stderr, done
 
 
 def test_completion_takes_only_names(sandbox: Sandbox) -> None:

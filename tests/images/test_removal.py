@@ -107,7 +107,7 @@ def test_a_terminal_is_asked_and_a_script_wants_a_yes(
     made(engine, tmp_path, f"{name}:two")
     told = laptop.jlr("rmi", "lab", f"{name}:two")
     assert (told.status, has(engine, f"{name}:two")) == (1, True), told
-    assert "this would end or delete: " in told.stderr
+    assert "this would be lost: " in told.stderr
     assert "--yes" in told.stderr
     silent = made(engine, tmp_path, f"{name}:three")
     assert "deletes" not in laptop.jlr("rmi", "lab", f"{name}:three", "-y").stderr

@@ -125,7 +125,7 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
         "shm-size is `1g` (you asked for `8g`)",
         "(you asked for `root`)",
         "/data:/data:ro` (you asked for `~/proj:/data`)",
-        f"`--env` applies to the next one only, after `jlr stop lab/{session.name}`",
+        f"`--env` will apply to its next start, after `jlr stop lab/{session.name}`",
         "ulimit is `stack=67108864` (you asked for `stack=1024`)",
         f"`jlr stop lab/{session.name} --remove`",
     ):
@@ -228,7 +228,7 @@ def test_a_source_that_is_missing_is_refused_and_not_made(
     ("volumes", "opens"),
     [
         (("~/data:/data:ro", "~/proj:/mine"), "`/mine`;"),
-        (("~/data:/data:ro",), "`/`, which is in no folder of `lab`;"),
+        (("~/data:/data:ro",), "`/`, which `lab` does not keep;"),
     ],
     ids=["mine", "read-only"],
 )

@@ -214,8 +214,8 @@ def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_f
             assert "disconnected by `jlr disconnect`" in report["detail"], "a list connects nothing"
             report = json.loads(laptop.jlr("status", "--json").stdout)
             assert report["state"] == "down", report
-            assert f"port {session.port} is taken by" in report["detail"]
-            failed(laptop.jlr("url"), 7, f"port {session.port} is taken by", "`jlr start lab")
+            assert f"port {session.port} is in use by" in report["detail"]
+            failed(laptop.jlr("url"), 7, f"port {session.port} is in use by", "`jlr start lab")
         assert laptop.jlr("url").stdout.strip() == session.url
 
 
@@ -342,7 +342,7 @@ def test_a_container_that_is_renamed_stays_the_sessions(
         assert session.ask("api/status")["kernels"] == 0
         told = reported(laptop)
         assert told["state"] == "up"
-        assert f"is called `{name}` by now" in told["detail"]
+        assert f"is now called `{name}`" in told["detail"]
     for typed in (name, f"lab/{name}"):
         assert laptop.jlr("url", typed).stdout.strip() == session.url
     assert laptop.jlr("status", name).status == 0

@@ -244,7 +244,7 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
         assert "`long.ipynb`" in refused.stderr
         assert f"lab/{idle.name}: stopped JupyterLab" in refused.stdout
         failed(laptop.jlr("stop", "--force", "--yes"), 2, f"lab/{busy.name} --force`")
-        latest = f"the latest session was `lab/{idle.name}`, which is stopped"
+        latest = f"no default session: `lab/{idle.name}`, the latest, is stopped"
         failed(laptop.jlr("stop"), 2, latest, f"`jlr stop lab/{busy.name}`")
         assert is_free(idle.port)
         assert kernel.state() == "busy"

@@ -202,7 +202,7 @@ def run(
     except TimeoutError as late:
         raise JlrError(
             f"the host did not finish within {request.get('timeout'):g} s",
-            hint="`ssh HOST uptime` shows whether it is overloaded",
+            hint="`uptime` on the host shows whether it is overloaded",
         ) from late
 
 

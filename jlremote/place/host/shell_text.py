@@ -17,6 +17,12 @@ jlr_odd=$(LC_ALL=C sed -zn "/^[A-Za-z_][A-Za-z0-9_]*=/d
   "/proc/$$/environ" ${jlr_main:+"/proc/$jlr_main/environ"} 2>/dev/null | tr '\0' ' ' 2>/dev/null)
 [ -z "$jlr_odd" ] || eval "set -- env $jlr_odd \"\$@\""
 """
+# Says as a shell does that there is no such command; dash names itself, `exec` and a line.
+IF_MISSING = """\
+case $1 in */*) ;; *) command -v "$1" >/dev/null || {
+  printf '%s: command not found\\n' "$1" >&2; exit 127
+};; esac
+"""
 TOOK_TOO_LONG = 124  # the exit status of `timeout`
 # Changes to the folder `$1`; `~` is the home, though it was quoted.
 IN_FOLDER = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 import shutil
 import subprocess
 import unicodedata
@@ -188,7 +189,7 @@ def _run(argv: tuple[str, ...], host: str) -> str:
     if answer.returncode != 0:
         raise Usage(
             f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}",
-            hint="`ssh -G HOST` shows the same error; check your ssh config",
+            hint=f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config",
         )
     return answer.stdout.decode("utf-8", "surrogateescape")
 

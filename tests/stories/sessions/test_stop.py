@@ -157,7 +157,7 @@ def test_programs_that_cannot_be_asked_for_are_no_reason_to_stop(
     with pytest.raises(Busy, match="cannot ask `dgx/cont1` for programs: srun: error: Unable"):
         losses.refuse_if_busy(ending(StopRequest(container=True)), work)
     losses.refuse_if_busy(ending(StopRequest(force=True)), work)
-    assert work.losses == ("programs that could not be asked for",)
+    assert work.losses == ("programs that could not be listed",)
 
 
 @pytest.mark.parametrize("runtime", ["slurm", "slurm apptainer", "none"])

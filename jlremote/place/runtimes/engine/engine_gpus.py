@@ -24,7 +24,7 @@ _MENDS: Mapping[str, str] = {
     "libnvidia-ml|driver not loaded|driver rpc|nvml error": (
         "`nvidia-smi` on the host must work first: its driver is missing or does not run"
     ),
-    "unknown device|no such device": "`jlr gpus HOST` lists the GPUs that are there",
+    "unknown device|no such device": "`nvidia-smi -L` on the host lists its GPUs",
     "bpf|device rules|cgroup": (
         "`sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place` on the host is "
         "needed where the engine is rootless"
