@@ -61,6 +61,13 @@ def in_words(seconds: int) -> str:
     return "".join(parts) or "0s"
 
 
+def clock(seconds: float) -> str:
+    """Return a span as a clock shows it: `0:07`, `12:40`, `1:00:00`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def age(since: float | None, now: float | None = None) -> str:
     """Return the time since a moment in its largest unit: `40s`, `5m`, `3h`, `2d`, or `?`.
 

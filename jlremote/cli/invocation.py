@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jlremote.cli.screen.terminal import set_colour
+
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
 
@@ -63,6 +65,12 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             **flag,
         ),
         click.Option(
+            ["--color"],
+            type=click.Choice(("auto", "always", "never")),
+            help="Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
+            **kept | {"callback": _colour},
+        ),
+        click.Option(
             ["--remember/--no-remember"],
             help="Keep passwords in the keychain. Default: ask once.",
             **kept | {"default": None},
@@ -75,6 +83,10 @@ def _restore(*held: Any) -> None:
     from jlremote.sessions.open import restore
 
     restore(*held)
+
+
+def _colour(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    set_colour(value or "auto")
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:

@@ -298,7 +298,7 @@ class RsyncListener:
                 self.too_much = True
                 self._rsync.terminate()
             size = size_in_words(whole_number(done))
-            self._report.advance(f"{size}, {percent}%, {rate}, {left} left")
+            self._report.advance(f"{size}, {percent}%, {rate}, {left.removeprefix('0:')} left")
         elif match := _LEFT_OUT.match(line):
             link = one_line(match[1])
             self._report.leave_out(f"left out the link `{link}`: it leads out of the folder")

@@ -129,7 +129,7 @@ def _session(request: DemoRequest, files: Path, context: Context) -> SessionRepo
         except JlrError as reason:
             if request.runtime == "docker" or request.image is not None:
                 raise
-            context.progress.note(f"using no container: {reason.message}")
+            context.progress.detail(f"using no container: {reason.message}")
     return _start_plainly(request, context)
 
 

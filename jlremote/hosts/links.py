@@ -29,7 +29,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.place.host.contract import run_script
-from jlremote.place.host.shell_text import without_stdin
+from jlremote.place.host.shell_text import in_short
 from jlremote.questions import NeverAsks
 from jlremote.text import closest, printable
 
@@ -114,7 +114,7 @@ def _start(files: LinkFiles, begun: threading.Event) -> None:
 def _show_command(script: str, context: Context) -> None:
     from jlremote.place.host.sudo import by_hand
 
-    context.progress.command(by_hand(without_stdin(script)))
+    context.progress.command(by_hand(in_short(script)))
 
 
 def _show_failure(said: str, context: Context) -> None:

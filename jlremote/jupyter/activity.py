@@ -116,7 +116,9 @@ class Activity:
                 runs = self._foremost(root)
                 yield "an open shell" if runs is root else f"an open shell with {runs.shown}"
             else:
-                yield from (f"the program {each.shown}" for each in self._working(root, aside))
+                above = self._by_pid.get(root.parent)
+                kind = "job" if above is not None and above.adopts else "program"
+                yield from (f"the {kind} {each.shown}" for each in self._working(root, aside))
 
     def _working(self, root: Process, aside: set[int]) -> Iterator[Process]:
         """Yield the first processes of a tree that do more than wait."""

@@ -158,8 +158,7 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
         deleted = request.remove or (work.whole and bool(container.options.remove))
         if work.whole or request.ends_container:
             question = f"Stop the container of {selector}{whose}?"
-            if container.running or container.paused:
-                lost += ("all else that runs in its container",)
+            lost += ("what is paused in its container",) if container.paused else ()
         if deleted:
             question = f"Stop and delete the container of {selector}{whose}?"
             lost += ("all files of its container outside volumes",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import socket
 from dataclasses import replace
@@ -140,7 +141,12 @@ def test_the_command_can_be_pasted_into_a_shell(
     plan = laptop.jlr("start", "lab", name, *words, "--ipc", "host", "--", "--hostname", "a.b")
     assert plan.status == 0, plan
     assert container.remove_all() == []
-    pasted = laptop.ssh("lab", "sh", "-s", stdin=plan.stdout)
+    assert re.search(r"<program: \d+ lines, [\d.]+ kB>", plan.stdout), plan
+    assert len(plan.stdout.splitlines()) < 10
+    whole = laptop.jlr(
+        "start", "lab", name, *words, "--json", "--ipc", "host", "--", "--hostname", "a.b"
+    )
+    pasted = laptop.ssh("lab", "sh", "-s", stdin="\n".join(json.loads(whole.stdout)["commands"]))
     assert pasted.status == 0, pasted
     here = Container(engine, name)
     assert here.running

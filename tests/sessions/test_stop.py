@@ -97,7 +97,7 @@ def test_a_container_is_stopped_started_and_removed(
     with laptop.terminal("jlr", "shell", here.name) as shell:
         shell.sendline("echo ope''ned")
         shell.expect("opened")
-        told = ("the program `sleep 641`", "`sleep 643`", "an open shell")
+        told = ("the program `sleep 641`", "the job `sleep 643`", "an open shell")
         stays = f"`{full} --container --force`"
         failed(laptop.jlr("stop", "--container", "--yes"), 7, *told, stays)
         shell.sendline("exit")
@@ -233,7 +233,7 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
         with laptop.terminal("jlr", "stop", "--all", "--remove", "--force") as screen:
             screen.expect(f"lab/{busy.name}: the kernel of `long.ipynb` \\(")
             screen.expect("all files of its container outside volumes")
-            screen.expect(f"lab/{idle.name}: the program `sleep 645`; all else")
+            screen.expect(f"lab/{idle.name}: the program `sleep 645`; all files")
             screen.expect("and delete their containers\\? \\(y/N\\) ")
             screen.send("n\r")
             screen.expect("nothing was changed")

@@ -222,7 +222,8 @@ def _explain(report: SessionReport, context: Context) -> None:
 
 
 def _show_plan(request: StartRequest, context: Context) -> None:
+    from jlremote.place.host.shell_text import in_short
     from jlremote.sessions.start import plan
 
-    lines = plan(request, context)
-    answer_either("\n".join(lines), {"commands": list(lines)})
+    commands = plan(request, context)
+    answer_either("\n".join(map(in_short, commands)), {"commands": list(commands)})

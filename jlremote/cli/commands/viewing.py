@@ -194,6 +194,7 @@ def logs(
 @shared.session_argument
 @click.argument("notebook", required=False)
 @option("-f --follow", "Show also what comes, until Ctrl-C.")
+@option("-n --tail N", "Start with the last N lines, or with --json runs.", type=shared.number(0))
 @option(
     "--save COPY",
     "Write a copy of the notebook with all outputs in their cells.",
@@ -206,6 +207,7 @@ def output(
     session: str | None,
     notebook: str | None,
     follow: bool,
+    tail: int | None,
     save: Path | None,
     force: bool,
 ) -> int:
@@ -218,7 +220,7 @@ def output(
 
     Examples:
         jlr output cont1 train.ipynb
-        jlr output -f                         # and what comes, until Ctrl-C
+        jlr output -f --tail 20               # the last lines and what comes, until Ctrl-C
         jlr output train.ipynb --save here.ipynb
         jlr output dgx/cont1 --json | jq -r '.[] | select(.status == "error") | .code'
     """
@@ -228,17 +230,21 @@ def output(
         raise shared.refused_together("--save", "--follow")
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
+    if tail is not None and save is not None:
+        raise shared.refused_together("--tail", "--save")
     context = invocation.context()
     if save is not None:
         _save_copy(session, notebook, save, context, force=force)
     elif follow:
-        _follow_output(session, notebook, context)
+        _follow_output(session, notebook, context, tail)
     else:
-        return _show_output(session, notebook, context)
+        return _show_output(session, notebook, context, tail)
     return 0
 
 
-def _show_output(session: str | None, notebook: str | None, context: Context) -> int:
+def _show_output(
+    session: str | None, notebook: str | None, context: Context, tail: int | None
+) -> int:
     from jlremote.output import view
     from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
@@ -247,9 +253,9 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     latest = {run.notebook: run for run in outputs.runs}.values()
     code = 1 if any(run.status in KERNEL_ENDS for run in latest) else 0
     if as_json():
-        answer_json([run.to_json() for run in outputs.runs])
+        answer_json([run.to_json() for run in _last(outputs.runs, tail)])
         return code
-    CellOutput().show(view.whole(outputs.runs, outputs.lost))
+    CellOutput().show(_last(view.whole(outputs.runs, outputs.lost), tail))
     if not outputs.runs:
         context.progress.note("no cell has run")
     if outputs.left_out:
@@ -263,7 +269,13 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     return code
 
 
-def _follow_output(session: str | None, notebook: str | None, context: Context) -> None:
+def _last(items: list[Any], count: int | None) -> list[Any]:
+    return items if count is None else items[len(items) - min(count, len(items)) :]
+
+
+def _follow_output(
+    session: str | None, notebook: str | None, context: Context, tail: int | None
+) -> None:
     from jlremote.output.reading import followed
     from jlremote.output.view import Live, ended
 
@@ -273,7 +285,7 @@ def _follow_output(session: str | None, notebook: str | None, context: Context) 
             answer_json(run.to_json(), indent=None)
         return
     live, screen = Live(), CellOutput()
-    screen.show(live.begin(iter(records.__next__, None)), live.current)
+    screen.show(_last(live.begin(iter(records.__next__, None)), tail), live.current)
     for record in records:
         if record is not None:
             screen.show(live.take(record), live.current)

@@ -161,5 +161,4 @@ def state_style(state: str) -> str:
 
     Green works or is free, cyan is in use, yellow waits or recovers by itself, red has failed.
     """
-    state = "running" if state.startswith("running ") else state  # a cell, for so long
     return _STATE_STYLES.get(state, "red")

@@ -31,7 +31,6 @@ _FOR_A_SHELL = frozenset("'`\";&<>|(){}")
 _NOT_IN_A_NAME = frozenset("$\\,")
 _RSA_SIZE = "1024"  # OpenSSH's default
 _REMARKS = {
-    "gssapiauthentication": "Kerberos tickets are not offered",
     "hostbasedauthentication": "host-based authentication is not offered",
     "pkcs11provider": "keys of a PKCS#11 token are used only through an agent",
     "verifyhostkeydns": "SSHFP records are not looked up; the known_hosts files decide",

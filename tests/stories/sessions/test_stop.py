@@ -185,8 +185,8 @@ def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
     [
         (StopRequest(), ()),
         (StopRequest(force=True), ("the kernel of `a.ipynb` (idle)",)),
-        (StopRequest(container=True), ("all else that runs",)),
-        (StopRequest(remove=True, yes=True), ("all else that runs", "all files")),
+        (StopRequest(container=True), ("the kernel of `a.ipynb` (idle)",)),
+        (StopRequest(remove=True, yes=True), ("the kernel of `a.ipynb` (idle)", "all files")),
         (StopRequest(remove=True), ("all files", "keras", "/root/model.pt")),
     ],
 )
