@@ -81,10 +81,7 @@ def age(since: float | None, now: float | None = None) -> str:
 
 
 def left(until: float, now: float | None = None) -> str:
-    """Return the time until a moment in words: `2h5m`, or `40s` below a minute.
-
-    Both are seconds since the epoch; `now` is by default this machine's.
-    """
+    """Return the time until a moment in words: `2h5m`, or `40s` below a minute."""
     seconds = max(0, round(until - (time.time() if now is None else now)))
     return in_words(seconds - seconds % 60 if seconds >= 60 else seconds)
 

@@ -24,10 +24,7 @@ class Invocation:
     remember: bool | None = None  # keep correct passwords in the keychain; `None` asks once
 
     def context(self, *, silent: bool = False, lasting: bool = True) -> Context:
-        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`.
-
-        With `--json` it is silent, too.
-        """
+        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`."""
         from pathlib import Path
 
         from jlremote.cli.keyboard import prompts

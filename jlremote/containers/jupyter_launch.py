@@ -137,7 +137,6 @@ def _folders(start: StartContext, container: Container | None) -> list[str]:
 
 
 def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
-    """Say where JupyterLab opens if no option chose that."""
     folders, here = _folders(start, found.container), server.root_directory
     if folders:
         where = f"JupyterLab opens in `{here}`"

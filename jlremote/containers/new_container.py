@@ -67,7 +67,7 @@ def create(
         return None
     if done.status == _ENDED:
         raise docker_errors.ended_error(start.engine, spec.name, spec.image, done.stderr)
-    raise docker_errors.creation_error(start.engine, spec, done)
+    raise docker_errors.creation_error(start.engine, spec, done, start.request.host)
 
 
 def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark: str) -> Completed:
@@ -205,10 +205,7 @@ def attempted(
     context: Context,
     attempt: Callable[[Engine, ContainerSpec], Completed],
 ) -> tuple[Engine, ContainerSpec, Completed]:
-    """Create a container by `attempt`; return the engine that did, of what, and the outcome.
-
-    Only a refusal costs a second attempt. An engine that the person named is not replaced.
-    """
+    """Create a container by `attempt`; return the engine that did, of what, and the outcome."""
     done = attempt(engine, spec)
     while done.status != 0 and (other := docker_errors.other_way(engine, done)) is not None:
         if other.why is not None and request.runtime != AUTO:
@@ -268,10 +265,7 @@ def install(
 
 
 def install_again(start: StartContext, container: Container) -> bool:
-    """Install a container's packages again if they are gone; return whether they were.
-
-    A `/tmp` in memory loses them when the container stops. A failure is only noted.
-    """
+    """Install a container's packages again if they are gone; return whether they were."""
     wanted = container.options.packages
     if not wanted:
         return False

@@ -60,7 +60,7 @@ def copy(
         else:
             raise Usage(
                 "a copy needs one end on this machine, and one on a host",
-                hint="`jlr cp FILE SESSION:PATH`, or `jlr cp SESSION:PATH FILE`",
+                hint="`jlr cp data.csv cont1:/data/` names the session before the colon",
             )
     files_word = "file" if report.files == 1 else "files"
     context.progress.note(f"copied {report.files} {files_word}, {size_in_words(report.total)}")

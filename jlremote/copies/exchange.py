@@ -1,4 +1,4 @@
-"""A command in the place of a copy, its streams, its complaint, and the progress of the copy."""
+"""The command that a copy runs on the host: its streams, its errors, and the copy's progress."""
 
 from __future__ import annotations
 

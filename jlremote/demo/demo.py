@@ -100,7 +100,6 @@ def _the_only_one(config: Path) -> Iterator[None]:
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    """Run the demo's host and give its folder of files; its link ends with it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo.loopback_host import loopback_host

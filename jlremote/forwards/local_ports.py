@@ -76,7 +76,7 @@ def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack
 
 
 def check_owner(local: int, host: str, session: str, port: int | None) -> None:
-    """Raise `Busy` if a local port has become another's while the session had no link."""
+    """Raise `Busy` if another session has taken a local port while this one had no link."""
     owner = _owners().get(local)
     if owner is not None and owner != (host, session, port):
         raise Busy(
@@ -86,7 +86,7 @@ def check_owner(local: int, host: str, session: str, port: int | None) -> None:
 
 
 def explained(local: int, former: Owner, site: str) -> str:
-    """Return the note about a port that was another's; `site` is its new origin."""
+    """Return the note about a port that another session had; `site` is its new origin."""
     return (
         f"port {local} belonged to {_in_words(former)}, whose pages may have left a program in the "
         f"browser; if you do not trust them, delete the browser's site data of `{site}`"
@@ -99,7 +99,6 @@ def _in_words(owner: Owner) -> str:
 
 
 def _owners() -> dict[int, Owner]:
-    """Return the owner of each local port, the latest used port first."""
     owners: dict[int, Owner] = {
         known.local_port: known.owner for known in sessions.PORT_OWNERS.load_all()
     }

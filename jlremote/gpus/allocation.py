@@ -248,10 +248,7 @@ def _may_be_same(start: StartContext, asked: GpuRequest, have: str) -> bool:
 
 
 def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched: bool) -> None:
-    """Let the lease of a server without a container last as long as the server.
-
-    A server that another start launched has GPUs of its own.
-    """
+    """Let the lease of a server without a container last as long as the server."""
     if not launched:
         give_back(start, taken)
     elif taken.lease is not None:

@@ -255,10 +255,7 @@ def _since(status: str, now: float) -> float | None:
 
 
 def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """Return the UUIDs of those devices of the host that an engine's value names.
-
-    Of a number the engine takes the first ones.
-    """
+    """Return the UUIDs of those devices of the host that an engine's value names."""
     if value is None:
         return ()
     amount = len(gpus) if value == "all" else count(value)

@@ -120,7 +120,7 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
 
 
 def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
-    """Refuse to take GPUs that earlier starts in the queue wait for; `word` names this one's place.
+    """Refuse to take GPUs that earlier starts in the queue wait for; `word` is this start's place.
 
     Raises:
         Busy: names those starts.

@@ -90,10 +90,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 
 
 def begin(host: str, context: Context) -> None:
-    """Start the process of a host's link, if there is none, without waiting until it listens.
-
-    It takes 0.2 s to load, and the modules of `jlr start` take a tenth meanwhile.
-    """
+    """Start the process of a host's link, if there is none, without waiting until it listens."""
     sessions.check_writable()
     config = known_way(host, context).ssh_config
     files = link_files(host, config and config.resolve())

@@ -35,8 +35,6 @@ def notebook_command(
 ) -> tuple[tuple[str, ...], str]:
     """Return the command that runs a notebook, and the variable (`NAME=VALUE`) that it needs.
 
-    Without a `kernel` it is the one that the notebook names.
-
     Raises:
         Usage: it is no notebook, or a parameter has no name.
     """
@@ -131,7 +129,6 @@ def _copy(*words: str) -> str:
 
 
 def _place(request: RunRequest, runtime: Runtime) -> str | None:
-    """Return what `jlr cp` calls a job's place, `None` for a container of its own."""
     host = request.wanted.host
     if request.inside is not None:
         return f"{host}/{request.inside.rpartition('/')[2]}"

@@ -1,4 +1,4 @@
-"""The rule for commands that end or delete work: a certain target, and a person's yes.
+"""The question before work ends or is deleted: a named target, and the user's yes.
 
 1. A command destroys if it ends or deletes what does not come back: `stop --container`, `--remove`
    and `--force`, `stop --all`, `runs --clean`, `unmount --all`, `unmount --force` of a folder in
@@ -96,10 +96,7 @@ def default_session(
 
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
-    """Return the error that a command needs a name, as it would guess what to destroy.
-
-    `commands` name each of those that a hint may offer.
-    """
+    """Return the error that a command needs a name, as it would guess what to destroy."""
     return Usage(
         f"`{what}` needs the name of a session: there are {candidates}",
         hint=f"name one: {_listed(commands)}" if commands else "`jlr list` shows them",
@@ -112,8 +109,6 @@ def _listed(commands: Sequence[str]) -> str:
 
 def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str]:
     """End the links to one host, or all links of this user; yield the hosts of ended links.
-
-    Lists connect none of them again by themselves.
 
     Raises:
         JlrError: the person said no, or one does not end; the others have ended.

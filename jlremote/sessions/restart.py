@@ -29,8 +29,6 @@ from jlremote.sessions.stop import stop
 def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
     """Stop a session as `stop` does, and start it with its ports, variables, Python and idle stop.
 
-    Of a session that is a cluster's job a job like it is submitted.
-
     Raises:
         NotFound: there is no such session.
         Busy: kernels or programs work, without `force`.

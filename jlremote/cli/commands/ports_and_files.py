@@ -147,7 +147,6 @@ def mount(
 def _in_order(
     local: str | None, source: str | None, context: Context
 ) -> tuple[str | None, str | None]:
-    """Return LOCAL and what is mounted there, whichever was typed first."""
     if local is None or source is None:
         alone = source is None and local is not None and _place(local, context)
         return (source, local) if alone else (local, source)

@@ -154,7 +154,6 @@ def _of_notebook(
     command: tuple[str, ...],
     options: dict[str, Any],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the command and the options of a job; those that run the notebook, if one is named."""
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
         raise Usage(
@@ -171,7 +170,6 @@ def _of_notebook(
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what says how the job is watched out of the options, and return it."""
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
     names = ("interactive", "terminal", "detach", "detach_keys")

@@ -28,10 +28,7 @@ _INDENT = " " * (4 + NAME_WIDTH)
 
 
 class FindingPrinter:
-    """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only.
-
-    Checks that were not tried for the same reason come last, on one line.
-    """
+    """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet

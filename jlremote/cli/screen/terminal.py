@@ -52,10 +52,7 @@ def writing() -> Iterator[None]:
 
 
 def answer_each(told: Iterable[tuple[str, Any]], context: Context, *, none: str) -> None:
-    """Print lines as they come or, with `--json`, an array of their values, also after an error.
-
-    `none` is the note if there are no lines.
-    """
+    """Print lines as they come or, with `--json`, an array of their values, also after an error."""
     values = []
     try:
         for line, value in told:

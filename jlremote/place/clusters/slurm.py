@@ -192,10 +192,7 @@ class Slurm:
         return "--requeue" in resources.arguments
 
     def put_back(self) -> str:
-        """Succeed if Slurm's messages on stdin say that the job is requeued or preempted.
-
-        Sites cancel preempted jobs, or requeue them.
-        """
+        """Succeed if Slurm's messages on stdin say that the job is requeued or preempted."""
         return "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
 
     def drained(self) -> str:

@@ -56,7 +56,7 @@ def attached(
         Usage: an option is only for containers.
     """
     for option, value, instead in (
-        ("--user", how.user, "`jlr … USER@HOST` logs in as another user"),
+        ("--user", how.user, "write the user before the host, as in `me@dgx`"),
         ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
     ):
         if value is not None:

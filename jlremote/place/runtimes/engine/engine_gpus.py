@@ -134,10 +134,7 @@ fi
 
 
 def gpu_fault(output: str, container: str, restart: str) -> JlrError | None:
-    """Return the error of a container that lost its GPUs, from the output of `FAULT_CHECK`.
-
-    The command `restart` restarts the container.
-    """
+    """Return the error of a container that lost its GPUs, from the output of `FAULT_CHECK`."""
     for name, *said in records(output):
         if name.strip() == "gpu fault":
             return _explained(one_line(" ".join(said)).rstrip("."), container, restart)
