@@ -163,7 +163,7 @@ def _read(
         start.note(
             f"`{start.name}` uses the shared default network, and its data goes through "
             f"`{start.engine.shown('exec')}`: {reason(replace(done, stderr=why))}; "
-            f"`jlr prune {start.request.host}` removes unused networks"
+            f"`jlr image prune {start.request.host}` removes unused networks"
         )
     container = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
     return None if container is None else (start, container, how == "launches")

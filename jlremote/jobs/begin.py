@@ -108,7 +108,7 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
     if own and request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
-            hint="use `--detach` and then `jlr attach`, or an image that has the packages",
+            hint="use `--detach` and then `jlr job attach`, or an image that has the packages",
         )
 
 
@@ -162,7 +162,7 @@ def watch(handle: JobHandle, context: Context) -> None:
     try:
         desktop.check()
     except JlrError as none:
-        context.progress.note(f"{none.message}; `jlr notify test` tries it")
+        context.progress.note(f"{none.message}; `jlr config notify` tries it")
 
 
 def tell_end(handle: JobHandle, code: int, context: Context) -> None:
