@@ -41,7 +41,7 @@ def notebook_command(
     if not notebook.endswith(".ipynb"):
         raise Usage(
             f"`{notebook}` is not a notebook (.ipynb)",
-            hint=f"put a command after `--`: `jlr run HOST … -- {notebook}`",
+            hint=f"put a command after `--`: `-- {notebook}`",
         )
     for parameter in parameters:
         name, equals, _ = parameter.partition("=")

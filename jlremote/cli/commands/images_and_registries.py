@@ -104,7 +104,7 @@ def build(
     if (options["folder"] is None) == (options["on_host"] is None):
         raise Usage(
             "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
-            hint="`jlr image build HOST . -t NAME` sends this folder",
+            hint="`.` is the current folder",
         )
     from jlremote.images import build as workflow
 

@@ -65,7 +65,7 @@ def forward(
     if port is None and session is not None and (":" in session or session.isdecimal()):
         session, port = None, _ports(session)
     if on_host and port is None:
-        raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
+        raise Usage("`--host` needs a port", hint="as in `jlr forward 5432 --host`")
     from jlremote.sessions import further_ports
 
     if remove is not None and port is not None:
@@ -273,7 +273,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
 
     *sources, target = paths
     if not sources:
-        raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
+        raise Usage("`jlr cp` needs a source and a target", hint="as in `jlr cp a.csv cont1:/data`")
     context = invocation.context()
     copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():

@@ -157,7 +157,7 @@ def _of_notebook(
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
         raise Usage(
-            f"`{given[:2]}` is for a notebook", hint=f"`jlr run HOST … train.ipynb {given}`"
+            f"`{given[:2]}` is for a notebook", hint=f"name one, as in `train.ipynb {given}`"
         )
     if notebook is None:
         return command, options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +176,7 @@ def _renew(options: dict[str, Any], context: Context) -> None:
     if any(value not in (None, (), False) for value in options.values()):
         raise Usage(
             "`--renew` asks for the same job again, and takes no other options",
-            hint="`jlr start SESSION --renew`",
+            hint=f"`{shlex.join(('jlr', 'start', *filter(None, named), '--renew'))}`",
         )
     report = workflow.renew("/".join(filter(None, named)) or None, context)
     words = (
@@ -197,8 +198,8 @@ def _with_session(options: dict[str, Any]) -> dict[str, Any]:
     latest = next(iter(sessions.load_all()), None)
     if latest is None:
         raise Usage(
-            "missing argument `HOST`",
-            hint="`jlr start HOST CONTAINER`; `jlr config set host HOST` keeps the host",
+            "missing HOST; usage: jlr start HOST CONTAINER",
+            hint="`jlr config set host dgx` makes dgx the default",
         )
     runtime = options["runtime"] or latest.runtime
     return options | {"host": latest.host, "container": latest.name, "runtime": runtime}

@@ -176,7 +176,7 @@ def disconnect(
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
     if forgets and host is None:
-        raise Usage("`--forget` needs a host", hint="`jlr disconnect HOST --forget`")
+        raise Usage("`--forget` needs a host", hint="`jlr list` shows the hosts")
     from jlremote.selection import destruction
 
     context = invocation.context()

@@ -61,10 +61,10 @@ def list_sessions(
     context = invocation.context()
     if (place is None and watch) or (place is not None and is_session(place, context)):
         if every or running:
-            raise Usage("`--all` and `--running` are for a host", hint="`jlr list HOST`")
+            raise Usage("`--all` and `--running` are for a host", hint="leave them out")
         _show_session(place, context, watch=watch)
     elif watch:
-        raise Usage(f"`{place}` is not a session", hint="`jlr list SESSION --watch` shows one")
+        raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
     elif every:
         _list_containers(place, context)
     else:
@@ -82,7 +82,7 @@ def _list_sessions(host: str | None, context: Context, *, running: bool) -> None
             hint="`jlr list` shows the sessions of this laptop",
         ) from unknown
     where = f" on `{host}`" if host else ""
-    none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
+    none = f"no sessions{where}; `jlr start --help` says how to start one"
     tables.show_reports(listed, reports.session_columns(listed), context, none=none)
     if as_json():
         return
@@ -99,7 +99,7 @@ def _list_sessions(host: str | None, context: Context, *, running: bool) -> None
 
 def _list_containers(host: str | None, context: Context) -> None:
     if host is None:
-        raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
+        raise Usage("`--all` needs a host", hint="`jlr list` shows the hosts of your sessions")
     from jlremote.listing.listing import containers
 
     listed, none = containers(host, context), f"no containers on `{host}`"
