@@ -149,6 +149,6 @@ def test_prune_deletes_what_builds_have_left_and_nothing_that_is_used_or_named(
     assert [has(lone, image) for image in (used, left, named)] == [True, False, True]
     nothing = laptop.jlr("image", "prune", "alone")
     assert (nothing.status, nothing.stdout) == (0, "")
-    assert "no images without a name that no container uses" in nothing.stderr
+    assert "no untagged images that no container uses" in nothing.stderr
     factory.remove_all()
     lone.docker("rmi", "--force", used, name, BASE)

@@ -100,18 +100,17 @@ def start(
 ) -> None:
     """Start or reuse a session and open it in the browser.
 
-    CONTAINER is a container on HOST. A running one is used as it is, a stopped one is started, and
-    a missing one is created from --image, with what follows `--` as arguments of the engine. They
-    go there as they are: `-e NAME` takes the host's variable there, and this machine's before `--`.
-    Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
-    a running session nothing restarts.
+    CONTAINER is a container on HOST: a running one is reused, a stopped one is started, and a
+    missing one is created from --image. Words after `--` go to the engine: there `-e NAME` copies
+    the host's variable, and before `--` this machine's. Jupyter is reused or started in it, a local
+    port is forwarded to it, and the URL is printed. In a running session nothing restarts.
 
     HOST defaults to `host` of [defaults] in the settings, else to the latest session's. With a
     pool, `@NAME`, it is the host where CONTAINER is, else the one with the most free GPU memory.
 
-    With --renew the job that follows asks for the same, begins when the present one is over, and
-    takes over the session's name and local port. Its kernels are new: variables are lost, files
-    stay. `jlr stop` cancels both jobs.
+    --renew queues a second job, which begins when the present one is over and takes over the
+    session's name and local port. Its kernels are new: variables are lost, files stay. `jlr stop`
+    cancels both jobs.
 
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
