@@ -125,7 +125,7 @@ def _lack(
         )
     if any(words in complaint for words in _NO_GPUS):
         return JlrError(
-            f"the host gives no GPUs to containers (`--gpus {spec.gpus}`): {why}",
+            f"the host gives no GPUs to containers: {why}",
             hint=mend(complaint) or f"run `jlr doctor {host}`, which finds the cause",
         )
     if "no space left" in complaint:
