@@ -424,7 +424,7 @@ def test_what_runs_on_a_node_that_is_silent_is_said_to_be_unknown(
         stopped = zih.jlr("stop", session.name, timeout=120)
         failed(stopped, 7, f"`zih/{session.name}` for busy kernels and programs: ", "--force`")
         with zih.terminal("jlr", "stop", session.name, "--force") as screen:
-            screen.expect("programs that could not be asked for")
+            screen.expect("programs that could not be listed")
             screen.expect("\\(y/N\\) ")
             screen.send("n\r")
             screen.expect("nothing was changed")

@@ -70,7 +70,7 @@ def test_a_terminal_that_cannot_be_given_is_refused(
     image = ("--image", "lab/plain", "--no-init")
     with at_terminal(owner, *run, *image, "-it", "--", "/no/such/program") as terminal:
         assert terminal.process.wait(SECONDS) == 1
-        terminal.wait_for(f"cannot start `lab/{name}`")
+        terminal.wait_for(f"`lab/{name}` did not start")
     assert owner.jlr("job", "attach", f"lab/{name}").status == 6
     numbers = ("sh", "-c", "seq 30000; exit 4")
     with at_terminal(owner, *run, "--runtime", "none", "-it", "--rm", "--", *numbers) as terminal:

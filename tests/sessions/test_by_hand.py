@@ -117,7 +117,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
     run_by_hand(here, 9997, "--ip=0.0.0.0", "--IdentityProvider.token=")
     failed(laptop.jlr("open", here.name, "--no-browser"), 1, "jupyter-dead", "jlr start lab")
     assert not leads_to(session.port, "/theirs/api")
-    failed(laptop.jlr("start", "lab", here.name, "--no-browser"), 1, "open to all on `lab`")
+    failed(laptop.jlr("start", "lab", here.name, "--no-browser"), 1, "every user of `lab`")
 
 
 @pytest.mark.parametrize(

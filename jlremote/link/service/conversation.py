@@ -105,7 +105,7 @@ class Conversation:
         threading.Thread(target=wait_for_hang_up, daemon=True).start()
 
     def hand_over(self) -> plain_sockets.socket:
-        """Say a result of `true`, the last message, and return the socket for what follows it."""
+        """Send the last message, the result `true`, and return the socket for what follows."""
         self.say({"result": True})
         self.handed_over = True
         return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
@@ -156,8 +156,6 @@ def run(
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
-    `shown` is what the person may see of it, where the command did not make it.
-
     Raises:
         LinkLost: the connection broke, or the command has gone.
         JlrError: it did not end within the command's limit.
@@ -202,7 +200,7 @@ def run(
     except TimeoutError as late:
         raise JlrError(
             f"the host did not finish within {request.get('timeout'):g} s",
-            hint="`ssh HOST uptime` shows whether it is overloaded",
+            hint="`uptime` on the host shows whether it is overloaded",
         ) from late
 
 
