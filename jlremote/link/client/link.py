@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket as plain_sockets
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jlremote.errors import JlrError, LinkLost, Usage
+from jlremote.errors import JlrError, LinkLost
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
@@ -248,12 +247,7 @@ class Link:
 
         `name` is what the client calls it. If it `shares`, the next client of that name that only
         runs a command finds the link by its control socket.
-
-        Raises:
-            Usage: this system's sockets of the link carry no other protocol.
         """
-        if sys.platform == "win32":
-            raise Usage("ssh clients on Windows cannot use the link yet")
         request = asdict(place) | {"ssh_name": name, "shares": shares}
         with self._caller.call("serve_ssh", **request) as call:
             for _ in call.messages():
