@@ -24,6 +24,12 @@ class Progress(Protocol):
         A step that begins in another thread than the main one is not shown.
         """
 
+    def waiting(self, title: str, *, long: bool) -> AbstractContextManager[None]:
+        """Show a title while the `with` block lasts, or an open step; at once if it is `long`.
+
+        Any thread may wait, and nothing is left of it on a terminal.
+        """
+
     def advance(self, text: str) -> None:
         """Replace the short text that says how far the innermost step has come."""
 
@@ -34,10 +40,10 @@ class Progress(Protocol):
         """Send a notice to the desktop, else by the terminal's bell and title."""
 
     def detail(self, text: str) -> None:
-        """Report a detail (shown with `-v`)."""
+        """Report a detail (shown with `--verbose`)."""
 
     def command(self, text: str) -> None:
-        """Report a command that is run on the host (shown with `-v`)."""
+        """Report a command that is run on the host (shown with `--verbose`)."""
 
 
 @dataclass(frozen=True)
