@@ -200,7 +200,7 @@ class Wine:
         self.files = Path(f"/proc/{pid}/root{root}")
         self.environment: dict[str, str] = dict(VARIABLES)
         namespaces = ("nsenter", f"--target={pid}", "--mount", "--pid")
-        self._inside = (*namespaces, "/usr/sbin/chroot", str(root))
+        self.inside = (*namespaces, "/usr/sbin/chroot", str(root))
 
     def call(self, *argv: str, timeout: float = 60, stdin: str = "") -> Result:
         """Run a Linux program below the folder to its end.
@@ -223,7 +223,7 @@ class Wine:
 
     def popen(self, *argv: str, **streams: Any) -> subprocess.Popen[bytes]:
         """Start a Linux program below the folder."""
-        return subprocess.Popen((*self._inside, *argv), env=self.environment, **streams)
+        return subprocess.Popen((*self.inside, *argv), env=self.environment, **streams)
 
     def run(self, *argv: str, timeout: float = 60, stdin: str = "") -> Result:
         """Run a program of Windows to its end."""
@@ -292,6 +292,10 @@ class WindowsLaptop:
     def jlr(self, *words: str, timeout: float = 60, stdin: str = "") -> Result:
         """Run `jlr` to its end, without a console."""
         return self.python("-m", "jlremote", *words, timeout=timeout, stdin=stdin)
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """Return the command by which a program of Linux runs `jlr`, with Wine's environment."""
+        return (*self.wine.inside, WINE, PROGRAM, "-m", "jlremote", *words)
 
     def python(self, *words: str, timeout: float = 60, stdin: str = "") -> Result:
         """Run Windows' Python to its end."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-from tests.lab.programs import Result, wait_until
+from tests.lab.laptop import Laptop
+from tests.lab.programs import Result, attempt, wait_until
 from tests.lab.windows import WindowsLaptop
+from tests.sessions.parts import Session
 
 
 def succeeded(result: Result) -> str:
@@ -31,6 +35,20 @@ class WindowsSession:
     @property
     def url(self) -> str:
         return str(self.report["url"])
+
+    def page(self) -> Session:
+        """Return it as a browser has it: its port is this machine's."""
+        return Session(cast("Laptop", self.laptop), self.report)
+
+    def ssh(self, command: str, stdin: str) -> Result:
+        """Run a command there by ssh, whose proxy command is jlr's on Windows."""
+        keys = self.laptop.profile / "AppData/Local/jlr/ssh"
+        proxy = shlex.join(self.laptop.command("proxy", f"{self.name}.jlr"))
+        options = (f"ProxyCommand={proxy}", f"IdentityFile={keys}/client_key", "HostKeyAlias=jlr")
+        known = (f"UserKnownHostsFile={keys}/known_hosts", "IdentitiesOnly=yes", "BatchMode=yes")
+        words = [word for option in (*options, *known) for word in ("-o", option)]
+        argv = ("ssh", "-F", "none", *words, "jlr", command)
+        return attempt(*argv, stdin=stdin, env=os.environ | self.laptop.wine.environment)
 
     def answers(self) -> bool:
         """Return whether its local port leads to Jupyter."""
