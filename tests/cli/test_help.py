@@ -3,17 +3,25 @@
 import ast
 import re
 import shlex
+import sys
 from collections.abc import Iterable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 import jlremote
 from jlremote.cli.command import GROUPS
+from jlremote.cli.keyboard.local_terminal import LocalTerminal
 from jlremote.cli.program import EXAMPLES
+from jlremote.demo import demo
 from jlremote.errors import JlrError
-from tests.cli.conftest import Jlr
+from jlremote.laptop import job_records
+from jlremote.laptop.job_records import JobRecord
+from jlremote.link.client import dial
+from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.tree import BELOW, COMMANDS, TOP, command, found
 
 
@@ -74,6 +82,9 @@ LINES = [
     for part in line.partition("#")[0].split("; ")
 ]
 DEMO = REPOSITORY / "jlremote/demo/own_files.py"
+USAGE, BUG = 2, 3
+NOT_HERE = {"--keep", "--renew"}  # they want a terminal, and a session on a cluster
+SESSIONS = [("dgx", "cont1"), ("dgx", "me-tf"), ("lab", "proj"), ("hpc", "work"), ("gpu", "torch")]
 
 
 def in_line(*texts: str) -> list[str]:
@@ -143,6 +154,51 @@ def test_what_is_mentioned_is_valid_as_far_as_it_goes() -> None:
     ]
     assert len(mentioned) > 300
     assert complaints(mentioned, click.MissingParameter, click.BadOptionUsage) == {}
+
+
+class Reached(JlrError):
+    """A command is about to call its host."""
+
+
+@pytest.fixture
+def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A laptop with the sessions, hosts and files that the pages name, and no way to a host."""
+    for host, name in SESSIONS:
+        remember((host, name))
+    job_records.save(JobRecord("dgx", "sweep", "docker", None))
+    settle(laptop, '[pools.lab]\nhosts = ["dgx", "dgx2"]\n')
+    for name in ("a.csv", ".pip.conf", "Dockerfile", "proj/Dockerfile"):
+        (laptop / name).parent.mkdir(exist_ok=True)
+        (laptop / name).touch()
+    monkeypatch.chdir(laptop)
+    monkeypatch.setenv("EDITOR", "true")
+
+    def reached(*_: Any, **__: Any) -> None:
+        raise Reached("reached")
+
+    monkeypatch.setattr(dial, "dial", reached)
+    monkeypatch.setattr(demo, "demo", reached)
+    return laptop
+
+
+def test_each_command_that_is_shown_runs_until_it_would_call_a_host(
+    jlr: Jlr, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of README.md, of the pages and guides, and the examples of each command's help."""
+    shown = dict.fromkeys(tuple(call) for call in [*SHOWN, *EVERY_CALL] if "…" not in call)
+    assert len(shown) > 200
+    wrong, reached = {}, 0
+    for call in shown:
+        if NOT_HERE & set(call):
+            continue
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"key\n")))
+        monkeypatch.setattr(LocalTerminal, "kind", "posix" if call[0] == "run" else None)
+        done = jlr(*call)
+        reached += "reached" in done.stdout + done.stderr
+        if done.code in (BUG, USAGE):
+            wrong[" ".join(call)] = done.stderr.partition("\nhint")[0]
+    assert not wrong, "\n".join(f"{k}: {v}" for k, v in wrong.items())
+    assert reached > 150, "most call one"
 
 
 def test_every_command_that_tells_something_has_json() -> None:
