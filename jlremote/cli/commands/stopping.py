@@ -122,7 +122,7 @@ def renew(invocation: Invocation, session: str | None) -> None:
 
 
 @command("disconnect")
-@shared.optional_host_argument
+@shared.optional_named_host_argument
 @option("--all every", "Every host, also without a session.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
@@ -150,7 +150,7 @@ def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool)
 
 
 @command("forget")
-@shared.host_argument
+@shared.named_host_argument
 @shared.json_option("Print a JSON array.")
 def forget(invocation: Invocation, host: str) -> None:
     """Delete the passwords and passphrases of a host from the keychain.
