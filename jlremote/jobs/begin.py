@@ -14,8 +14,9 @@ from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jobs import begin_container, begin_process, begin_scheduled
+from jlremote.jobs import begin_container, begin_process, begin_scheduled, command_file
 from jlremote.jobs.begin_process import ANOTHER_NAME
+from jlremote.jobs.command_file import INTERPRETER
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import JobHandle, engine_of, find, is_taken
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
@@ -48,6 +49,7 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     connect(host, context)
     if request.scheduled is None:
         runtime = _with_engine(host, request, runtime)
+    request = command_file.with_place(request, runtime)
     begun: list[JobHandle] = []
     starting = ""
     with undone_on_failure() as undo:
@@ -104,8 +106,8 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
     if own and request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
-            hint=f"`--detach` and then `jlr attach`, or `jlr save {host}/SESSION IMAGE` an image "
-            "with the packages",
+            hint="`--detach` and then `jlr job attach`; or save an image with the packages: "
+            f"`jlr image save {host}/SESSION IMAGE`",
         )
 
 
@@ -141,7 +143,7 @@ def _name(command: tuple[str, ...]) -> str:
     """Return a unique name after the program that runs."""
     words = [word for word in command[1:] if re.fullmatch(r"[\w./][\w./-]*", word)]
     program = PurePosixPath(command[0])
-    if words and re.fullmatch(r"(python|sh|bash|torchrun)[\d.]*", program.name):
+    if words and INTERPRETER.fullmatch(program.name):
         module = command[1:2] == ("-m",)
         program = PurePosixPath(words[0].rpartition(".")[2] if module else words[0])
     stem = re.sub(r"[^a-zA-Z0-9_.-]+", "-", program.stem).strip("-._")[:24]
@@ -161,7 +163,7 @@ def watch(handle: JobHandle, context: Context) -> None:
     try:
         desktop.check()
     except JlrError as none:
-        context.progress.note(f"{none.message}; `jlr notify test` tries it")
+        context.progress.note(f"{none.message}; `jlr config notify` tries it")
 
 
 def tell_end(handle: JobHandle, code: int, context: Context) -> None:

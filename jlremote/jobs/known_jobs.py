@@ -100,13 +100,13 @@ def find(selector: str | None, context: Context) -> JobHandle:
             hint=hint_of_missing(
                 job_records.load_all(),
                 str(selector),
-                "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
+                "`jlr job list HOST` lists the jobs of others; name one as HOST/NAME",
             ),
         )
     if typed.name is None:
         raise NotFound(
             f"`{typed.host}` is a host and not a job",
-            hint=f"`jlr runs {typed.host}` lists its jobs",
+            hint=f"`jlr job list {typed.host}` lists its jobs",
         )
     link = link_on(typed.host, context)
     return _one(link, engine_of(link), typed.name)
@@ -281,7 +281,7 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
         job_records.delete(host.name, name)
         raise NotFound(
             f"there is no job `{name}` on `{host.name}`",
-            hint=f"`jlr runs {host.name}` lists its jobs",
+            hint=f"`jlr job list {host.name}` lists its jobs",
         )
     return handle
 

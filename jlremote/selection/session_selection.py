@@ -48,7 +48,7 @@ def chosen(
         for job in () if or_job else matching(job_records.load_all(), selector):
             raise NotFound(
                 f"`{selector}` is a job and not a session",
-                hint=f"`jlr attach {job.host}/{job.name}` shows its output",
+                hint=f"`jlr job attach {job.host}/{job.name}` shows its output",
             ) from None
         if guess and not or_job:
             raise
@@ -94,7 +94,7 @@ def _searched(
 
 def _missing(selector: str, host: str | None, *, or_job: bool, guess: bool) -> NotFound:
     where = f" {host}" if host else ""
-    lists = [f"`jlr {each}{where}`" for each in ("list", "runs")[: 1 + or_job]]
+    lists = [f"`jlr {each}{where}`" for each in ("list", "job list")[: 1 + or_job]]
     shown = f"{' and '.join(lists)} {'show' if or_job else 'shows'} all"
     known: list[Named] = [*sessions.load_all(), *job_records.load_all()] if guess else []
     return NotFound(

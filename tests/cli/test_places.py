@@ -132,9 +132,9 @@ def test_without_a_host_the_latest_sessions_is_taken_or_asked_for(
     "words",
     [
         ("disconnect", "work"),
-        ("rmi", "lab/work", "x"),
-        ("prune", "work"),
-        ("runs", "work", "--clean"),
+        ("image", "rm", "lab/work", "x"),
+        ("image", "prune", "work"),
+        ("job", "list", "work", "--clean"),
     ],
 )
 def test_what_deletes_on_a_host_wants_the_hosts_own_name(

@@ -76,12 +76,13 @@ def run(
     keeps running whatever happens here: a lost connection, a closed lid, a killed `jlr`. Output of
     that time is shown later.
 
-    NOTEBOOK is one on the host, or in the container. What its cells print is shown as it comes, and
-    the executed copy is beside it, NAME.executed.ipynb. The exit code is 1 if a cell fails. It
-    needs nbclient there, which JupyterLab brings.
+    NOTEBOOK is one on the host, or in the container, and so is a script; `jlr cp` copies one there.
+    What the notebook's cells print is shown as it comes, and the executed copy is beside it,
+    NAME.executed.ipynb. The exit code is 1 if a cell fails. It needs nbclient there, which
+    JupyterLab brings.
 
     -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
-    beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
+    beginning of a line detach, and `jlr job attach` attaches again. -i alone passes it the stdin of
     this command, which ends with the connection. Without -i it gets none.
 
     Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
@@ -91,8 +92,8 @@ def run(
 
     With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
 
-    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
-    --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
+    An ended job is kept, with its output, until `jlr job rm JOB` or `jlr job list --clean`. With
+    --rm it is deleted once its output and exit code were read, with --detach by `jlr job attach`.
 
     With --json the job is printed once it has ended, with its exit code, and at once with --detach.
 
@@ -192,7 +193,7 @@ def _of_notebook(
         )
     if notebook is None:
         return command, options
-    from jlremote.jobs.begin_process import notebook_command
+    from jlremote.jobs.command_file import notebook_command
 
     begun, variable = notebook_command(notebook, kernel, parameters)
     if command:
