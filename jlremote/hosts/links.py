@@ -179,7 +179,12 @@ def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
     if is_known_host(typed, context.ssh_config):  # its address is what is wrong
         return error
     user, at, name = typed.rpartition("@")
-    known = {record.name: record.selector for record in sessions.load_all()}
+    known = {
+        name: f"{record.host}/{name}"
+        for record in sessions.load_all()
+        for name in (record.name, record.typed)
+        if name
+    }
     known |= {host: f"{user}{at}{host}" for host in known_hosts(context.ssh_config)}
     near = closest(name, known)
     return UnknownPlace(
