@@ -96,8 +96,13 @@ def latest() -> SessionRecord:
     known = _RECORDS.load_all()
     chosen = next((record for record in known if record.forwarded), None) or next(iter(known), None)
     if chosen is None:
-        raise NotFound("there are no sessions", hint="`jlr start HOST CONTAINER` starts one")
+        raise none_known()
     return chosen
+
+
+def none_known() -> NotFound:
+    """Return the error that this laptop knows no session."""
+    return NotFound("there are no sessions", hint="`jlr start --help` says how to start one")
 
 
 def of_container(host: str, container_id: str) -> SessionRecord | None:
@@ -144,10 +149,7 @@ def delete(record: SessionRecord) -> None:
 
 @dataclass(frozen=True)
 class StopRecord:
-    """The session that was stopped last here: a bare `jlr stop` must not stop another one.
-
-    The stop may have deleted the session's own record.
-    """
+    """The session that was stopped last here: a bare `jlr stop` must not stop another one."""
 
     host: str  # what was typed after `ssh`
     name: str

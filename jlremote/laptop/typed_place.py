@@ -106,7 +106,6 @@ def _place_of(record: SessionRecord) -> TypedPlace:
 
 
 def _parts(word: str) -> tuple[str | None, str | None]:
-    """Return host and name as they are typed; a word alone has no host, unless it is a pool."""
     scheme = _URI if word.startswith(_URI) else ""
     host, slash, name = word.removeprefix(scheme).partition("/")
     if slash or scheme or is_pool(word):

@@ -50,7 +50,7 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_
     with held(first):
         said = start(laptop, "lab", here.name)
         assert said.status == 0, said
-        assert f"port {first} is taken by" in said.stderr, said
+        assert f"port {first} is in use by" in said.stderr, said
         assert f"(process {os.getpid()})" in said.stderr, said
     second = json.loads(laptop.jlr("list", here.name, "--json").stdout)["local_port"]
     assert second != first
@@ -64,9 +64,9 @@ def test_an_exact_port_is_used_or_refused(laptop: Laptop, session: Session) -> N
     assert started(laptop, here, "--port", str(exact)).port == exact
     with held(other):
         refused = start(laptop, "lab", here, "--port", str(other))
-        failed(refused, 7, f"port {other} is taken by", f"process {os.getpid()}")
+        failed(refused, 7, f"port {other} is in use by", f"process {os.getpid()}")
         settings = laptop.settle(f"[hosts.lab]\nport = {other}\n")
-        failed(start(laptop, "lab", here), 7, "is taken by", "leave out `port` of `[hosts.lab]`")
+        failed(start(laptop, "lab", here), 7, "is in use by", "leave out `port` of `[hosts.lab]`")
         settings.unlink()
     assert started(laptop, here, "--port", str(other)).port == other
     with held(exact):
@@ -128,21 +128,21 @@ def places_are_typed_alike(laptop: Laptop, one: Container, two: Container) -> No
     assert copied.read_text() == nodes[1]
     report = json.loads(laptop.jlr("list", two.name, "--json").stdout)
     assert (report["host"], report["name"]) == ("lab", two.name)
-    for words in ((f"lab/{two.name}",), (two.name,), ("lab", two.name)):
-        again = laptop.jlr("start", *words, "--no-browser")
-        assert again.stdout.strip() == report["url"], words
+    for place in ((f"lab/{two.name}",), (two.name,), ("lab", two.name)):
+        again = laptop.jlr("start", *place, "--no-browser")
+        assert again.stdout.strip() == report["url"], place
     assert len(json.loads(laptop.jlr("list", "lab/", "--json").stdout)) >= 2
     assert json.loads(laptop.jlr("job", "list", two.name, "--json").stdout)
     assert laptop.jlr("image", "list", "--json").status == 0
-    for words in (("url", "second"), ("logs", "second"), ("list", f"second/{one.name}")):
-        assert laptop.jlr(*words).status == 0, words
+    for looks in (("url", "second"), ("logs", "second"), ("list", f"second/{one.name}")):
+        assert laptop.jlr(*looks).status == 0, looks
     assert f"`second/{one.name}` is its only session" in laptop.jlr("url", "second").stderr
     for verb in ("stop", "rm", "restart"):
         failed(laptop.jlr(verb, "second", "--yes"), 6, "is a host", f"`second/{one.name}`")
     failed(laptop.jlr("disconnect", two.name, "--yes"), 2, "name the host: `lab`")
     for verb in ("open", "run", "stop", "start"):
-        words = ("--", "ls") if verb == "run" else ()
-        failed(laptop.jlr(verb, one.name, *words), 2, f"`lab/{one.name}`", f"`second/{one.name}`")
+        line = ["--", "ls"] if verb == "run" else []
+        failed(laptop.jlr(verb, one.name, *line), 2, f"`lab/{one.name}`", f"`second/{one.name}`")
     for verb in ("open", "list", "start"):
         unknown = laptop.jlr(verb, f"{two.name}x")
         assert unknown.status == 6, unknown

@@ -114,8 +114,6 @@ def detach_keys(value: Any) -> str:
 def _host_argument(
     *, required: bool = False, default: bool = False, by_name: bool = False
 ) -> Callable[[Function], Function]:
-    """Return the argument HOST, for which a session may stand, unless it must be `by_name`."""
-
     def declare(function: Any) -> Any:
         @wraps(function)
         def on_host(invocation: Invocation, /, *, host: str | None, **options: Any) -> Any:
@@ -172,9 +170,7 @@ def default_host() -> str:
     known = (record.host for record in sessions.load_all())
     if host := host_of_settings() or next(known, None):
         return host
-    raise Usage(
-        "missing argument `HOST`", hint="`jlr config set host HOST` keeps one for all commands"
-    )
+    raise Usage("missing argument `HOST`", hint="`jlr config set --help` says how to keep one")
 
 
 host_argument = _host_argument(required=True)
