@@ -125,7 +125,7 @@ def test_without_a_host_the_latest_sessions_is_taken_or_asked_for(
     for file in (laptop / "state" / "jlr" / "sessions").iterdir():
         file.unlink()
     missing = jlr("gpus")
-    assert (missing.code, "missing argument `HOST`" in missing.stderr) == (2, True)
+    assert (missing.code, "missing HOST; usage: jlr gpus HOST" in missing.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

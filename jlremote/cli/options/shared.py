@@ -170,7 +170,10 @@ def default_host() -> str:
     known = (record.host for record in sessions.load_all())
     if host := host_of_settings() or next(known, None):
         return host
-    raise Usage("missing argument `HOST`", hint="`jlr config set --help` says how to keep one")
+    raise Usage(
+        f"missing HOST; usage: {click.get_current_context().command_path} HOST",
+        hint="`jlr config set host dgx` makes dgx the default",
+    )
 
 
 host_argument = _host_argument(required=True)
