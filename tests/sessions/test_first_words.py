@@ -1,10 +1,11 @@
-"""Every command that connects says so at once, also where the host stays silent."""
+"""At once a command says that it connects, or what cannot be: here the host stays silent."""
 
 from __future__ import annotations
 
 import os
 import re
 import select
+import socket
 import time
 from collections.abc import Iterator
 
@@ -60,6 +61,51 @@ OTHERS = {
     *("config", "notify", "demo", "completion"),
 }
 
+NEW = ("start", "lab", "cont2", "--image", "torch")
+JOB = ("run", "lab", "--image", "torch")
+# What this machine can refuse without the host, and what the error names.
+REFUSED = [
+    ((*NEW, "-v", "data/x:/x"), 2, "`--volume data/x:/x`"),
+    ((*NEW, "-v", "/data:x"), 2, "`--volume /data:x`"),
+    ((*JOB, "-v", "/data:x", "--", "true"), 2, "`--volume /data:x`"),
+    ((*NEW, "--workdir", "work"), 2, "`--workdir work`"),
+    ((*NEW, "--shm-size", "much"), 2, "`--shm-size much`"),
+    ((*NEW, "--ulimit", "memlock"), 2, "`--ulimit memlock`"),
+    ((*NEW, "--user", "a b"), 2, "`--user a b`"),
+    ((*NEW, "--ipc", "a b"), 2, "`--ipc a b`"),
+    ((*NEW, "--network", "a b"), 2, "`--network a b`"),
+    ((*NEW, "--log-opt", "max-size"), 2, "`--log-opt max-size`"),
+    ((*NEW, "--env-file", "missing"), 2, "`missing` does not exist"),
+    ((*NEW, "--env", "A B=1"), 2, "`A B` is not a variable"),
+    ((*NEW, "--gpus", "some"), 2, "`some` is not a GPU selection"),
+    ((*NEW, "--idle-stop", "late"), 2, "`late` is not a span of time"),
+    ((*NEW, "--wait=long"), 2, "`long` is not a span of time"),
+    ((*NEW, "--browser", "no-browser"), 1, "no browser `no-browser`"),
+    ((*NEW, "--port", "TAKEN"), 7, "port TAKEN is taken"),
+    (("start", "lab", "c!", "--image", "torch"), 2, "`c!`"),
+    (("start", "lab", "cont2", "--image", "Torch"), 2, "`Torch`"),
+    (("run", "lab", "--image", "Torch", "--", "true"), 2, "`Torch`"),
+    ((*JOB, "--name", "b!", "--", "true"), 2, "`b!`"),
+    (("run", "lab", "--runtime", "none", "nb.txt"), 2, "`nb.txt` is not a notebook"),
+    (("open", SESSION, "--browser", "no-browser"), 1, "no browser `no-browser`"),
+    (("cp", "missing", "lab:"), 6, "no file `missing`"),
+    (("cp", "folder", "lab:"), 2, "`folder` is a folder"),
+    (("cp", "lab:x", "missing/y"), 6, "no folder `missing`"),
+    (("mount", "folder", "lab:/srv"), 2, "is not empty"),
+    (("mount", "file", "lab:/srv"), 2, "is a file"),
+    (("forward", "lab/up", "TAKEN:6006"), 7, "port TAKEN is taken"),
+    (("pull", "lab", "Torch"), 2, "`Torch`"),
+    (("push", "lab", "Torch"), 2, "`Torch`"),
+    (("save", SESSION, "Torch"), 2, "`Torch`"),
+    (("build", "lab", "missing", "-t", "x"), 6, "no folder `missing`"),
+    (("build", "lab", "folder", "-t", "x"), 6, "no Dockerfile `folder/Dockerfile`"),
+    (("build", "lab", "folder", "-f", "missing", "-t", "x"), 6, "no Dockerfile `missing`"),
+    (("build", "lab", "folder", "-f", "file", "-t", "Torch"), 2, "`Torch`"),
+    (("login", "lab", "a b"), 2, "`a b` is not a registry"),
+    (("output", SESSION, "nb.ipynb", "--save", "file"), 2, "`file` exists"),
+    (("logs", SESSION, "--since", "soon"), 2, "`soon`"),
+]
+
 
 @pytest.fixture(scope="module")
 def silent(engine: Engine, keys: Keys, account: Account) -> Iterator[Laptop]:
@@ -67,6 +113,11 @@ def silent(engine: Engine, keys: Keys, account: Account) -> Iterator[Laptop]:
     with running_sshd(engine, keys) as server, new_laptop(server, account, keys) as laptop:
         remember_session(laptop, "cont1", "docker")
         remember_session(laptop, "work", "slurm")
+        remember_session(laptop, "up", "docker", forwarded=True)
+        home = laptop.folder / "home"
+        (home / "folder").mkdir()
+        for name in ("file", "folder/file"):
+            (home / name).touch()
         server.freeze()
         try:
             yield laptop
@@ -95,6 +146,23 @@ def test_a_command_says_at_once_that_it_connects(silent: Laptop, command: str) -
 
 def test_a_quiet_command_says_nothing_meanwhile(silent: Laptop) -> None:
     assert first_words(silent, "url", SESSION, "--quiet", seconds=1) == ""
+
+
+@pytest.fixture(scope="module")
+def taken() -> Iterator[str]:
+    """A port of this machine on which a program listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield str(server.getsockname()[1])
+
+
+@pytest.mark.parametrize(("words", "status", "named"), REFUSED, ids=lambda value: str(value)[:60])
+def test_what_this_machine_can_refuse_the_host_is_not_asked_for(
+    silent: Laptop, taken: str, words: tuple[str, ...], status: int, named: str
+) -> None:
+    refused = silent.jlr(*(word.replace("TAKEN", taken) for word in words), timeout=20)
+    assert refused.status == status, refused
+    assert named.replace("TAKEN", taken) in refused.stderr
+    assert "Connect" not in refused.stderr
 
 
 def test_each_command_connects_or_is_known_not_to() -> None:
