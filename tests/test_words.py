@@ -14,11 +14,11 @@ MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 PAGES = [*REPOSITORY.glob("*.md"), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 RIDDLES = re.compile(r"(?i)\b(whoever|whomever|whom|nobody|somebody|everybody|anybody)\b")
 # To mention a command is fine; with these options, or in a hint, it is there to be pasted.
+_ENDS = r"(?:stop|rm|restart|job rm|job stop|image rm|mount --unmount)"
 BARE = re.compile(
-    r"`jlr (?:(?:stop|restart|rmi|unmount)(?: --(?!all\b)[\w-]+)+"
-    r"|forward --remove \S+|kernels remove)`"
+    rf"`jlr (?:{_ENDS}(?: --(?!all\b)[\w-]+)+|forward --remove \S+|local kernels remove)`"
 )
-BARE_IN_HINT = re.compile(r"`jlr (?:stop|restart|rmi|unmount)`")
+BARE_IN_HINT = re.compile(rf"`jlr {_ENDS}`")
 
 
 def test_texts_name_their_subjects() -> None:
@@ -73,12 +73,12 @@ def test_hints_name_what_they_end_or_remove() -> None:
     ("source", "bare"),
     [
         ("f(hint='x: `jlr stop`')", True),
-        ("f(\n    hint=g('x')\n    or f'`jlr rmi` ends {x}'\n)", True),
+        ("f(\n    hint=g('x')\n    or f'`jlr image rm` ends {x}'\n)", True),
         ("why = 'run `jlr stop --force`'", True),
         ("f(hint=f'`jlr forward --remove {port}`')", True),
         ("f(hint=f'`jlr forward {name} --remove {port}`')", False),
         ("why = 'it was stopped with `jlr stop`'", False),
-        ("def f():\n    'Ask as `jlr stop --remove` does.'", False),
+        ("def f():\n    'Ask as `jlr rm` does.'", False),
     ],
 )
 def test_a_bare_command_is_found_in_any_string(source: str, bare: bool) -> None:

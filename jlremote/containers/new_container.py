@@ -163,7 +163,7 @@ def _read(
         start.note(
             f"`{start.name}` has no network of its own: {reason(replace(done, stderr=why))}; its "
             f"bytes go through `{start.engine.shown('exec')}`, because others are on the default "
-            f"one. `jlr prune {start.request.host}` removes networks that are left over"
+            f"one. `jlr image prune {start.request.host}` removes networks that are left over"
         )
     container = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
     return None if container is None else (start, container, how == "launches")

@@ -229,5 +229,5 @@ def _nothing_to_create_from(start: StartContext) -> NotFound:
     return NotFound(
         f"there is no container `{name}` on `{host}`, and no image to create it from",
         hint=f"`jlr start {host} {typed} --image {image}` creates it; `jlr list {host} --all` and "
-        f"`jlr images {host}` show what is there",
+        f"`jlr image list {host}` show what is there",
     )

@@ -205,7 +205,7 @@ def _noted_as_stopped(name: str, patience: float) -> bool:
 
 def _end(name: str, context: Context) -> None:
     try:
-        with suppress(NotFound):  # `jlr stop --remove` has deleted its record
+        with suppress(NotFound):  # `jlr rm` has deleted its record
             stop(f"{HOST}/{name}", StopRequest(remove=True, force=True, yes=True), context)
         _forget(name, context)
     except JlrError as error:

@@ -1,4 +1,4 @@
-"""`jlr ssh-config`: the block that leads ssh to the link's server, and its line in the user's file.
+"""`jlr config ssh`: the block that leads ssh to the link's server, and its line in the user's file.
 
 The block is in a file of ours, behind a `Host` line for each known session (`laptop/known_names`).
 `~/.ssh/config` gets one `Include` line at its beginning: ssh takes the first value that it finds,

@@ -189,7 +189,7 @@ class Waiter:
             run_script(host, self._plan["remove"])
             return 128 + ends[0]
         self._leases.clear()
-        # In one step: `jlr runs` shows the container, if it does not show this folder.
+        # In one step: `jlr job list` shows the container, if it does not show this folder.
         gone = self._folder.with_name(f".{self._folder.name}-{os.getpid()}")
         self._folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)

@@ -56,7 +56,7 @@ class Unreached:
 _noted_waiting: set[str] = set()
 _noted_silent: set[str] = set()
 # A list shows that a host asks for something, and does not ask the user.
-ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
+ASKS_NOTHING = NeverAsks("run `jlr list SESSION` in a terminal")
 
 
 def link_to(host: str, context: Context, *, without: str | None = None) -> Link:

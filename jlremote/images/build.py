@@ -1,4 +1,4 @@
-"""`jlr build`: build an image on a host from a folder on this laptop."""
+"""`jlr image build`: build an image on a host from a folder on this laptop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_FOLDER = 9  # the status of a script that does not find the folder
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """`jlr build HOST FOLDER`."""
+    """`jlr image build HOST FOLDER`."""
 
     host: str  # what `ssh HOST` takes
     folder: Path | None  # the folder that is sent, `None` with `on_host`

@@ -93,7 +93,7 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
             "`unqualified-search-registries` in /etc/containers/registries.conf there",
         )
     if failed.verb == "push" and _NOT_THERE.search(complaint):
-        listing = f"`jlr images {failed.host}` lists the images"
+        listing = f"`jlr image list {failed.host}` lists the images"
         return NotFound(f"{failed.message}: `{failed.host}` has no such image", hint=listing)
     if _MISSING.search(complaint) and _AMBIGUOUS not in complaint:
         hint = "check its name and tag, and whether it is made for the host's architecture"

@@ -78,7 +78,7 @@ def way(host: Link) -> str | None:
     if (program := program_on(host)) is None:
         return None
     return (
-        f"`jlr pull {host.name} {file_scripts.DOCKER}IMAGE` makes a file of an image for "
+        f"`jlr image pull {host.name} {file_scripts.DOCKER}IMAGE` makes a file of an image for "
         f"`{one_line(program)}`, which is there"
     )
 

@@ -1,4 +1,4 @@
-"""`jlr login` and `jlr logout`: try a key of a registry on a host, and keep or forget it."""
+"""`jlr image login`: try a key of a registry on a host, and keep or forget it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NVIDIA_USER = "$oauthtoken"  # literally
 
 @dataclass(frozen=True)
 class LoginRequest:
-    """`jlr login HOST [REGISTRY]`."""
+    """`jlr image login HOST [REGISTRY]`."""
 
     host: str  # what `ssh HOST` takes
     registry: str = NVIDIA  # its name, with which names of images begin

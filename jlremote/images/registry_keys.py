@@ -43,7 +43,7 @@ _LOGINS = Records("registries", RegistryLogin, ("registry", "host"), **NAMES)
 
 
 def find(host: str, registries: Iterable[str]) -> dict[str, RegistryKey]:
-    """Return the keys that `jlr login HOST` has kept for a host, by registry."""
+    """Return the keys that `jlr image login HOST` has kept for a host, by registry."""
     logins = [name for name in dict.fromkeys(registries) if _LOGINS.find(name, host) is not None]
     keychain = open_secrets() if logins else None
     if keychain is None:
@@ -66,7 +66,7 @@ def check_keychain(host: str, registry: str, user: str, *options: str) -> None:
         JlrError: there is no keychain.
     """
     if open_secrets() is None:
-        named = shlex.join(("jlr", "login", host, registry, "--username", user, *options))
+        named = shlex.join(("jlr", "image", "login", host, registry, "--username", user, *options))
         raise JlrError(
             "cannot keep the key: this machine has no keychain",
             hint=f"`{named} --keep` keeps it on the host instead",

@@ -1,4 +1,4 @@
-"""`jlr rmi` and `jlr prune`: remove images from a host, and tell what that frees."""
+"""`jlr image rm` and `jlr image prune`: remove images from a host, and tell what that frees."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class Selection:
         if not image_names.may_be_id(typed) or not images:
             raise NotFound(  # without a name that is like it, which would be deleted
                 f"there is no image `{one_line(typed)}` on `{self.host}`",
-                hint=f"`jlr images {self.host} --all` lists the images",
+                hint=f"`jlr image list {self.host} --all` lists the images",
             )
         if len(images) > 1:
             raise Usage(f"{len(images)} images' ids on `{self.host}` begin with `{typed}`")

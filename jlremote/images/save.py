@@ -1,4 +1,4 @@
-"""`jlr images` and `jlr save`: list the images of a host, and save a container as one."""
+"""`jlr image list` and `jlr image save`: list the images of a host, and save a container as one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def images(
     if listed.status != 0 and "no such image" not in listed.stderr.lower():
         raise engine_error(used, listed)
     if files:
-        ways = f"`jlr images {host} --runtime {IMAGE_RUNTIMES[0]}` lists"
+        ways = f"`jlr image list {host} --runtime {IMAGE_RUNTIMES[0]}` lists"
         context.progress.note(f"{ways} those that are files: {len(files)}")
     return image_commands.read_list(listed.stdout, every=every)
 

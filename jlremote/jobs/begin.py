@@ -116,8 +116,8 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
     if own and request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
-            hint=f"`--detach` and then `jlr attach`, or `jlr save {host}/SESSION IMAGE` an image "
-            "with the packages",
+            hint="`--detach` and then `jlr job attach`; or save an image with the packages: "
+            f"`jlr image save {host}/SESSION IMAGE`",
         )
 
 
@@ -173,7 +173,7 @@ def watch(handle: JobHandle, context: Context) -> None:
     try:
         desktop.check()
     except JlrError as none:
-        context.progress.note(f"{none.message}; `jlr notify test` tries it")
+        context.progress.note(f"{none.message}; `jlr config notify` tries it")
 
 
 def tell_end(handle: JobHandle, code: int, context: Context) -> None:

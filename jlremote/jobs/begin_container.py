@@ -258,6 +258,6 @@ def _config(start: StartContext, image: str) -> _ImageConfig | None:
         return None
     with understood("the container engine"):
         config = document(done.stdout)[0].get("Config") or {}
-        # An empty word stands for no entrypoint in images that `jlr save` made.
+        # An empty word stands for no entrypoint in images that `jlr image save` made.
         entrypoint = tuple(str(word) for word in config.get("Entrypoint") or () if word)
         return _ImageConfig(entrypoint, str(config.get("WorkingDir") or "/"))

@@ -152,7 +152,7 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
     if answer.status == UNKNOWN:
         return SchedulerSilent(
             f"Slurm does not answer, so it is not known whether `{start.name}` was submitted",
-            hint=f"`jlr runs {start.host.name}` shows whether the job is there",
+            hint=f"`jlr job list {start.host.name}` shows whether the job is there",
         )
     return _with_choices(start.host, SCHEDULED.scheduler.refusal(answer))
 

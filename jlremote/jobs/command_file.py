@@ -18,7 +18,7 @@ from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.remote.notebook_run import KERNEL, PLACE
 from jlremote.remote.sending import program
 
-# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
+# The program comes by a variable: in an argument it would be all that `jlr job list` has room for.
 VARIABLE = "JLR_NOTEBOOK_PROGRAM"
 _BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
 _PROGRAM = ("python3", "-c", _BEGIN)

@@ -90,7 +90,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
     host, slash, name = (selector or "").rpartition("/")
     if not slash and name in known_hosts(context):
         raise NotFound(
-            f"`{name}` is a host and not a job", hint=f"`jlr runs {name}` lists its jobs"
+            f"`{name}` is a host and not a job", hint=f"`jlr job list {name}` lists its jobs"
         )
     for session in matching(sessions.load_all(), selector or ""):
         raise NotFound(
@@ -103,7 +103,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
             hint=hint_of_missing(
                 job_records.load_all(),
                 name,
-                "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
+                "`jlr job list HOST` lists the jobs of others; name one as HOST/NAME",
             ),
         )
     link = link_on(host, context)
@@ -279,7 +279,7 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
         job_records.delete(host.name, name)
         raise NotFound(
             f"there is no job `{name}` on `{host.name}`",
-            hint=f"`jlr runs {host.name}` lists its jobs",
+            hint=f"`jlr job list {host.name}` lists its jobs",
         )
     return handle
 

@@ -128,7 +128,7 @@ def time_limit_warning(host: str, session: str, until: float | None) -> str | No
     if until is None or until - time.time() > WARNED_SECONDS:
         return None
     ends = f"its time limit ends it in {left(until)}, and its kernels with it"
-    return f"{ends}; `jlr renew {host}/{session}` queues a successor"
+    return f"{ends}; `jlr start {host}/{session} --renew` queues a successor"
 
 
 # Browsers share cookies between all ports of 127.0.0.1, so a page of one session would make them

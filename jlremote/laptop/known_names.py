@@ -4,7 +4,7 @@ The names of sessions and jobs are part of the records' file names, so that no f
 those of hosts are in ssh's configuration.
 
 A session is `NAME.jlr` for ssh, which needs no line for a name: one pattern has all of them. But
-shells complete the names of `Host` lines, and editors list them. So once `jlr ssh-config --install`
+shells complete the names of `Host` lines, and editors list them. So once `jlr config ssh install`
 has made a file that ssh reads, it begins with such lines, which follow the records.
 """
 

@@ -1,4 +1,4 @@
-"""`jlr list` and `jlr status`: sessions, and containers of a host, as they are right now."""
+"""`jlr list`: sessions, and containers of a host, as they are right now."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _note_unasked(hosts: Sequence[str], context: Context) -> None:
 def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:
     waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
     for host, name in waiting.items():
-        command = f"jlr status {host}/{name}"
+        command = f"jlr list {host}/{name}"
         context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
 
 

@@ -1,4 +1,4 @@
-"""`jlr status --watch`: report a session again and again, without waiting."""
+"""`jlr list --watch`: report a session again and again, without waiting."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class SessionView:
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
-        again = f"jlr status {record.selector}"
+        again = f"jlr list {record.selector}"
         why = f"it is not forwarded any more; `{again}` forwards it again"
         return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
 

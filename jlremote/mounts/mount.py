@@ -90,7 +90,7 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     if other or (request.read_only and not known.read_only):
         raise Usage(
             f"`{local}` already shows `{known.host}:{known.remote}`",
-            hint=f"`jlr unmount {shlex.quote(str(local))}` first",
+            hint=f"`jlr mount --unmount {shlex.quote(str(local))}` first",
         )
     return True
 

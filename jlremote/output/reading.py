@@ -181,7 +181,7 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
     place = session.selector
     return JlrError(
         f"cannot read what `{place}` printed: {why}",
-        hint=f"`jlr status {place}` says whether its container runs",
+        hint=f"`jlr list {place}` says whether its container runs",
     )
 
 

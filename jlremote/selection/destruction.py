@@ -1,9 +1,9 @@
 """The rule for commands that end or delete work: a certain target, and a person's yes.
 
-1. A command destroys if it ends or deletes what does not come back: `stop --container`, `--remove`
-   and `--force`, `stop --all`, `runs --clean`, `unmount --all`, `unmount --force` of a folder in
-   use, and `disconnect` with open shells, copies or ssh clients. A bare `jlr stop` ends Jupyter
-   with idle kernels only, and asks nothing.
+1. A command destroys if it ends or deletes what does not come back: `rm`, `stop --container`,
+   `--force` and `--all`, `job rm`, `job stop --force`, `job list --clean`, `mount --unmount` of a
+   folder in use with `--force`, or with `--all`, and `disconnect` with open shells, copies or ssh
+   clients. A bare `jlr stop` ends Jupyter with idle kernels only, and asks nothing.
 2. Without a name it hits the only session; where there are several, the name must be typed. A bare
    `jlr stop` takes the latest one, but never another one than the session that was used last: twice
    `jlr stop` does not stop two sessions.
@@ -83,7 +83,7 @@ def default_session(
     own = [record for record in known if not (record.shared and request.destroys)]
     names = [stop_command(record.host, record.name, request) for record in own]
     if request.destroys and len(known) > 1:
-        raise unnamed(request.options.strip(), len(known), names)
+        raise unnamed(request.command, len(known), names)
     last: SessionRecord | StopRecord = known[0]
     if last_stop is not None and last_stop.stopped > known[0].last_used:
         last = last_stop

@@ -132,7 +132,8 @@ def refuse_if_busy(ending: SessionEnding, work: Work) -> None:
     if ending.request.force:
         return
     selector = ending.record.selector
-    verb = "restarts" if ending.request.again else "stops"
+    request = ending.request
+    verb = "restarts" if request.again else "deletes" if request.remove else "stops"
     anyway = f"`{ending.command(force=True)}` {verb} it anyway"
     why = {"busy kernels": work.silent, "programs": work.unseen}
     if unknown := [what for what, cause in why.items() if cause]:

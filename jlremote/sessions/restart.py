@@ -1,4 +1,4 @@
-"""`jlr restart` and `jlr renew`: a session's Jupyter, or its job, again with what it had."""
+"""`jlr restart` and `start --renew`: a session's Jupyter, or its job, again with what it had."""
 
 from __future__ import annotations
 

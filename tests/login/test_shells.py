@@ -80,7 +80,7 @@ def test_startup_files_that_become_another_shell_are_told_by_each_command(
         (account.home / ".bashrc").write_text(f"exec {shell}\n")
         laptop.add_host("other", sshd, account, key=keys.private)
         config = tmp_path / "config"
-        config.write_text(laptop.jlr("ssh-config").stdout)
+        config.write_text(laptop.jlr("config", "ssh").stdout)
         for status, *words in (
             (1, "jlr", "list", "other"),
             (1, "jlr", "shell", "other", "--", "echo", "ran"),

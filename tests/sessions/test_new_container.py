@@ -127,7 +127,7 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
         "/data:/data:ro` (you asked for `~/proj:/data`)",
         f"`--env` applies to the next one only, after `jlr stop lab/{session.name}`",
         "ulimit is `stack=67108864` (you asked for `stack=1024`)",
-        f"`jlr stop lab/{session.name} --remove`",
+        f"`jlr rm lab/{session.name}`",
     ):
         assert told in " ".join(other.stderr.split()), other
 
@@ -210,7 +210,7 @@ def test_volumes_without_a_name_go_with_their_container(
     words = ("lab", name, "--image", "lab/jupyter", "--no-browser", "--", "--volume=/scratch")
     assert lasting_laptop.jlr("start", *words).status == 0
     volume = engine.docker("inspect", "--format", "{{(index .Mounts 0).Name}}", name)
-    assert lasting_laptop.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 0
+    assert lasting_laptop.jlr("rm", f"lab/{name}", "--yes").status == 0
     assert engine.try_docker("volume", "inspect", volume).status != 0
 
 

@@ -52,7 +52,7 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_
         assert said.status == 0, said
         assert f"port {first} is taken by" in said.stderr, said
         assert f"(process {os.getpid()})" in said.stderr, said
-    second = json.loads(laptop.jlr("status", here.name, "--json").stdout)["local_port"]
+    second = json.loads(laptop.jlr("list", here.name, "--json").stdout)["local_port"]
     assert second != first
     assert laptop.jlr("stop", here.name).status == 0
     start_inside(here, 8888)

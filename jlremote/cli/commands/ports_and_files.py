@@ -1,4 +1,4 @@
-"""`jlr forward`, `jlr cp`, `jlr mount` and `jlr unmount`."""
+"""`jlr forward`, `jlr cp` and `jlr mount`."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 
 
 @command("mount")
-@click.argument("local", required=False, shell_complete=candidates.folders)
+@click.argument("local", required=False, shell_complete=candidates.mount_folders)
 @click.argument(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
 )
@@ -105,9 +105,22 @@ _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 @option("--on-host", "DIR is a path on the host, not in the container.")
 @option("--read-only", "Allow no changes through the mount.")
 @option("--nonempty", "Mount over a folder that is not empty.")
+@option("-u --unmount unmounts", "Unmount LOCAL; nothing changes on the host.")
+@option("--all every", "With --unmount: all mounts of jlr.")
+@option("--force", "With --unmount: even if programs use it; they get errors.")
+@shared.yes_option
 @shared.json_option("Print the mount as a JSON object, or all as an array.")
 def mount(
-    invocation: Invocation, /, *, local: str | None, source: str | None, **options: Any
+    invocation: Invocation,
+    /,
+    *,
+    local: str | None,
+    source: str | None,
+    unmounts: bool,
+    every: bool,
+    force: bool,
+    yes: bool,
+    **options: Any,
 ) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
@@ -120,13 +133,26 @@ def mount(
 
     Without LOCAL, the mounts are listed.
 
+    --unmount also works while the host is unreachable or sshfs has ended. A mount that programs use
+    stays, and they are named, unless you use --force, which asks first; so does --all.
+
     Examples:
         jlr mount ~/proj                             # the session's project folder
         jlr mount ~/data dgx/cont1:/data             # a folder of the container's volumes
         jlr mount ~/raid dgx:/raid/me --read-only    # a folder of a host, without a session
         jlr mount                                    # what is mounted, and its state
+        jlr mount --unmount ~/proj                   # also a dead one
+        jlr mount --unmount --all
     """
     context = invocation.context()
+    if unmounts:
+        if source is not None or any(value not in (None, False) for value in options.values()):
+            raise Usage("`--unmount` takes LOCAL alone", hint="`jlr mount --unmount LOCAL`")
+        _unmount(local, context, every=every, force=force, yes=yes)
+        return
+    for name, given in (("all", every), ("force", force)):
+        if given:
+            raise Usage(f"`--{name}` is for `--unmount`", hint="`jlr mount --unmount LOCAL`")
     local, source = _in_order(local, source, context)
     if local is None:
         if source is not None or any(value not in (None, False) for value in options.values()):
@@ -198,27 +224,11 @@ def _is_session(word: str) -> bool:
     return bool(matching(sessions.load_all(), word))
 
 
-@command("unmount")
-@click.argument("local", required=False, shell_complete=candidates.mounts)
-@option("--all every", "Unmount all mounts of jlr.")
-@option("--force", "Unmount even if programs use it; they get errors.")
-@shared.yes_option
-@shared.json_option("Print a JSON array.")
-def unmount(invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool) -> None:
-    """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
-
-    This also works while the host is unreachable or sshfs has ended. A mount that programs use
-    stays, and they are named, unless you use --force, which asks first; so does --all.
-
-    Examples:
-        jlr unmount ~/proj
-        jlr unmount --all
-    """
+def _unmount(local: str | None, context: Context, *, every: bool, force: bool, yes: bool) -> None:
     if every == (local is not None):
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
     from jlremote.mounts import unmount as workflow
 
-    context = invocation.context()
     if local is not None:
         done = [workflow.unmount(local, context, force=force, yes=yes)]
     else:

@@ -80,7 +80,7 @@ def run(
     JupyterLab brings.
 
     -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
-    beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
+    beginning of a line detach, and `jlr job attach` attaches again. -i alone passes it the stdin of
     this command, which ends with the connection. Without -i it gets none.
 
     Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
@@ -90,8 +90,8 @@ def run(
 
     With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
 
-    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
-    --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
+    An ended job is kept, with its output, until `jlr job rm JOB` or `jlr job list --clean`. With
+    --rm it is deleted once its output and exit code were read, with --detach by `jlr job attach`.
 
     With --json the job is printed once it has ended, with its exit code, and at once with --detach.
 

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 @shared.python_options
 @cluster.cluster_options
 @cluster.reach_option
+@option(
+    "--renew",
+    "Queue a job that follows the one of this session, before its time limit ends that.",
+    group="Cluster",
+)
 @option("--notebook PATH", "Open this notebook, file or folder.", group="Jupyter")
 @option(
     "--idle-stop TIME",
@@ -84,6 +89,7 @@ def start(
     notebook: str | None,
     no_browser: bool,
     dry_run: bool,
+    renew: bool,
     forwarded: tuple[int, ...],
     allow_open: bool,
     as_shared: bool,
@@ -102,6 +108,10 @@ def start(
     HOST defaults to `host` of [defaults] in the settings, else to the latest session's. With a
     pool, `@NAME`, it is the host where CONTAINER is, else the one with the most free GPU memory.
 
+    With --renew the job that follows asks for the same, begins when the present one is over, and
+    takes over the session's name and local port. Its kernels are new: variables are lost, files
+    stay. `jlr stop` cancels both jobs.
+
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
 
@@ -117,9 +127,13 @@ def start(
         jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
         jlr start dgx --runtime none --python ~/venv
         jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter
+        jlr start hpc work --renew                           # a second job, after this one
         jlr start dgx cont1 --no-browser --json | jq -r .url
         jlr start dgx cont1 --image torch --dry-run
     """
+    if renew:
+        _renew(options, invocation.context())
+        return
     cancels, typed = options["cancel_on_interrupt"], options["host"]
     options = _with_session(container_flags.after_dashes(options))
     context = invocation.context()
@@ -153,6 +167,23 @@ def start(
         shared.browse(
             report.address, context, browser=browser, asked=options["browser"] is not None
         )
+
+
+def _renew(options: dict[str, Any], context: Context) -> None:
+    from jlremote.sessions import restart as workflow
+
+    named = [options.pop("host"), options.pop("container")]
+    if any(value not in (None, (), False) for value in options.values()):
+        raise Usage(
+            "`--renew` asks for the same job again, and takes no other options",
+            hint="`jlr start SESSION --renew`",
+        )
+    report = workflow.renew("/".join(filter(None, named)) or None, context)
+    words = (
+        f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
+        "name and local port and new kernels; `jlr open` opens it then"
+    )
+    answer_either(words, report.to_json())
 
 
 def _with_session(options: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -107,19 +108,23 @@ def _local_paths(typed: str) -> list[str]:
     return [f"{folder}{slash}{name}" for name in shown]
 
 
-def folders(_: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem[str]]:
-    """Let the shell complete a folder; click's own type would look into dead mounts."""
+def mount_folders(
+    context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem[str]]:
+    """Complete the folder of a mount with `--unmount`, else let the shell complete a folder.
+
+    Click's own type would look into dead mounts.
+    """
     from click.shell_completion import CompletionItem
 
-    return [CompletionItem(typed, type="dir")]
-
-
-@_completer
-def mounts(_context: click.Context, _typed: str) -> Iterable[str]:
-    """Complete the folder of a mount."""
+    if not context.params.get("unmounts"):
+        return [CompletionItem(typed, type="dir")]
     from jlremote.laptop.sessions import MOUNTS
 
-    return (record.local for record in MOUNTS.load_all())
+    with suppress(JlrError):
+        mounts = [record.local for record in MOUNTS.load_all()]
+        return [CompletionItem(path) for path in mounts if path.startswith(typed)]
+    return []
 
 
 @_completer

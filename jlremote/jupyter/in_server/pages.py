@@ -7,8 +7,8 @@ each WebSocket to a kernel the script tells how many messages the page has recei
 see `resumption`.
 
 Pages alone have a limit on the rate of what they are sent: Jupyter leaves out what a kernel prints
-above 1 MB or 1,000 messages a second, as a browser could crash. The programs of `jlr kernels` and
-`jlr lab` get all. Browsers say where their page is from, others do not.
+above 1 MB or 1,000 messages a second, as a browser could crash. The programs of `jlr local` get
+all. Browsers say where their page is from, others do not.
 
 Jupyter's error pages and headers name its `base_url`, and who knows that can ask for the cookie
 that is kept to it. So nothing is answered outside that path.

@@ -315,7 +315,7 @@ class Slurm:
         if answer.status == 0 or answer.status == 124 or _SILENT.search(said):
             return SchedulerSilent(
                 f"Slurm did not answer: {said or 'sbatch printed no job id'}",
-                hint="`jlr runs HOST` shows whether the job is there",
+                hint="`jlr job list HOST` shows whether the job is there",
             )
         if answer.status == 127:
             return JlrError(

@@ -102,7 +102,7 @@ def test_start_forwards_several_and_forgets_none_at_the_next_start(
     assert started.stdout.splitlines()[1:] == addresses, started
     again = json.loads(laptop.jlr(*words, "--json").stdout)
     assert [port["port"] for port in again["ports"]] == sorted((one, two))
-    listed = json.loads(laptop.jlr("status", "--json").stdout)
+    listed = json.loads(laptop.jlr("list", inside.name, "--json").stdout)
     assert [port["state"] for port in listed["ports"]] == ["closed", "closed"]
 
 

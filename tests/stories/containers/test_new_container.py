@@ -39,7 +39,7 @@ def test_a_host_without_room_for_a_network_is_told() -> None:
     assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
     [note] = begun.notes.notes
     assert note.startswith("`cont1` has no network of its own: no address pool is left; its bytes")
-    assert "`jlr prune dgx`" in note
+    assert "`jlr image prune dgx`" in note
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> 
     record("lab", "cont1", 3.0)
     notes = Notes()
     listing.reports(context(notes))
-    assert notes.notes == ["`dgx` waits for you: run `jlr status dgx/new` in a terminal"]
+    assert notes.notes == ["`dgx` waits for you: run `jlr list dgx/new` in a terminal"]
 
 
 def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(hosts: dict[str, str]) -> None:

@@ -106,7 +106,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
             "started with `--no-record`",
             "`jlr stop dgx/cont1`, then `jlr start dgx",
         ),
-        (1, "cannot read what `dgx/cont1` printed: \\[31mno such container", "`jlr status dgx/"),
+        (1, "cannot read what `dgx/cont1` printed: \\[31mno such container", "`jlr list dgx/"),
     ],
 )
 def test_what_is_not_recorded_is_told_with_what_to_do(

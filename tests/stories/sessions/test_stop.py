@@ -10,7 +10,7 @@ from typing import Any, Never
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.hosts.requests import StopRequest
+from jlremote.hosts.requests import StopRequest, stop_command
 from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
@@ -102,7 +102,8 @@ def test_what_works_is_named_and_the_hint_keeps_target_and_options(
     work = losses.Work(() if silent or programs else kernels, programs, silent)
     with pytest.raises(Busy) as caught:
         losses.refuse_if_busy(ending(request_), work)
-    forced = f"`jlr stop dgx/cont1{request_.options} --force` stops it anyway"
+    command = stop_command("dgx", "cont1", replace(request_, force=True))
+    forced = f"`{command}` {'deletes' if request_.remove else 'stops'} it anyway"
     assert (caught.value.message, caught.value.hint) == (message, forced)
     losses.refuse_if_busy(ending(replace(request_, force=True)), work)
 
