@@ -85,8 +85,10 @@ def run(
     beginning of a line detach, and `jlr job attach` attaches again. -i alone passes the stdin of
     this command to it, which ends with the connection. Without -i it gets none.
 
-    Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
-    running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
+    Ctrl-C on a terminal asks whether to leave the job running or to interrupt it, and a second one
+    interrupts it: SIGINT to all ranks of it. A third one kills it, a fourth leaves it running. In a
+    script, and with -i, the first one interrupts it. A job that still waits in Slurm's queue stays
+    there, unless --cancel-on-interrupt.
 
     With --wait and --detach it waits for its GPUs on the host, and begins without this machine.
 
@@ -117,6 +119,7 @@ def run(
         raise shared.refused_together("-t", "--json")
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
+    from jlremote.jobs.follow import CtrlC
 
     context = invocation.context()
     host, inside = _where(place, inside, context)
@@ -137,12 +140,14 @@ def run(
         names = "\n".join(job.job.name for job in started)
         answer_either(names, documents if array else documents[0])
         return 0
+    ctrl_c = CtrlC.SIGNALS
+    if options["cancel_on_interrupt"]:
+        ctrl_c |= CtrlC.CANCELS
     codes, ends = [], []
     for job in started:
         context.progress.note(f"job {job.selector}")
-        cancels = options["cancel_on_interrupt"]
         gives, keys = request.interactive, request.detach_keys
-        code, facts = show_to_its_end(job, context, keys, cancels=cancels, gives=gives)
+        code, facts = show_to_its_end(job, context, keys, ctrl_c=ctrl_c, gives=gives)
         codes.append(code)
         ends.append(facts)
         if request.wanted.notify:

@@ -159,6 +159,7 @@ def start(
             else:
                 cluster.show_estimate(host, how, context)
             return
+        shared.check_browser(None if no_browser else options["browser"])
         report = _start(request, notebook, context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())
