@@ -25,7 +25,7 @@ _LISTS = ("sbatch-arg", "module")
 _SETTINGS = (*RESOURCES, *_LISTS, "pull-on")
 
 cluster_options = options(
-    _cluster("--slurm/--no-slurm", "Run as a Slurm job; HOST is a login node."),
+    _cluster("--slurm/--no-slurm", "Run as a Slurm job; HOST is a login node.", common=True),
     _cluster("--partition NAME", "Partition. The site has defaults for all of these."),
     _cluster("--account NAME", "Account to charge."),
     _cluster("--qos NAME", "Quality of service."),
