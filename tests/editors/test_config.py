@@ -94,7 +94,7 @@ def test_an_old_ssh_gets_no_option_that_it_refuses(
     old = home.parent / "ssh"
     old.write_text("""#!/bin/sh
 awk 'tolower($1) == "sessiontype" {
-    print "/dev/stdin: line " NR ": Bad configuration option: sessiontype"; exit }' >&2
+    print FILENAME ": line " NR ": Bad configuration option: sessiontype"; exit }' "$2" >&2
 """)
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{home.parent}:{os.environ['PATH']}")
