@@ -35,7 +35,6 @@ cluster_options = options(
     _cluster("--mem SIZE", "Memory of each node, for example 32G."),
     _cluster("--gres GRES", "GPUs of each node, for example gpu:1."),
     _cluster("--time TIME", "Time limit, for example 8:00:00."),
-    _cluster("--constraint FEATURES", "Features that the nodes must have."),
     _cluster(
         "--sbatch-arg ARGUMENT",
         "Any other argument of `sbatch`, for example --sbatch-arg=--requeue. Repeatable.",
