@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 @click.argument("notebook", required=False)
 @option(
     "--in inside SESSION",
-    "Run in the container of this session, or in any running container.",
+    "Run in this session or running container.",
     group="Session",
     shell_complete=candidates.sessions,
+    common=True,
 )
 @option(
     "-p --parameter parameters NAME=VALUE",
@@ -42,10 +43,15 @@ if TYPE_CHECKING:
     "Run the notebook with this kind of kernel. Default: the one that it names.",
     group="Session",
 )
-@option("--name NAME", "Name of the job and its container. Default: random.", group="Session")
-@option("-d --detach", "Print the job's name and do not wait.", group="Session")
-@option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
-@option("-t --tty terminal", "Attach the job to this terminal.", group="Session")
+@option(
+    "--name NAME",
+    "Name of the job. Default: random.",
+    group="Session",
+    common=True,
+)
+@option("-d --detach", "Print the job's name and do not wait.", group="Session", common=True)
+@option("-i --interactive", "Pass this command's stdin to the job.", group="Session", common=True)
+@option("-t --tty terminal", "Attach the job to this terminal.", group="Session", common=True)
 @detach_keys_option
 @container_flags.creation_options
 @shared.wait_option
@@ -68,7 +74,7 @@ def run(
     command: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Run a COMMAND or a notebook as a job, show its output and return its exit code.
+    """Run a COMMAND or a notebook as a job; show its output, return its exit code.
 
     It runs in a new container of --image, in the container of SESSION, or on the host itself with
     --runtime none (these two need Python 3.6 or later on the host); with --slurm it is a job of the

@@ -79,10 +79,11 @@ if TYPE_CHECKING:
     group="This machine",
     multiple=True,
     type=shared.port,
+    common=True,
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
-@option("--dry-run", "Print what would run on the host; change nothing.")
+@option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
     invocation: Invocation,
     /,

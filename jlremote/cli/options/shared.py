@@ -231,6 +231,7 @@ wait_option = option(
     "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
     group="GPUs",
     flag_value="forever",
+    common=True,
 )
 browser_options = options(
     option(
@@ -246,6 +247,7 @@ runtime_options = options(
         "--runtime RUNTIME",
         f"{one_of(RUNTIMES)}. Default: the session's, else docker or podman.",
         group="Session",
+        common=True,
         type=click.Choice(RUNTIMES),
     ),
     _SUDO,
