@@ -97,7 +97,7 @@ class RunRequest:
     # user apply to any job, the others to a new container
     wanted: StartRequest
     command: tuple[str, ...]
-    inside: str | None = None  # the session, or any container of the host, to run it in
+    inside: str | None = None  # the name of the session or container of the host to run it in
     scheduled: Scheduled | None = None  # how a scheduler runs it, `None` for without one
     remove: bool = False  # whether it is deleted once its output and exit code were read
     interactive: bool = False  # whether it gets stdin

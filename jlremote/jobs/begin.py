@@ -76,15 +76,8 @@ def _runtime(request: RunRequest) -> Runtime:
     if request.scheduled is not None:
         chosen = "none" if request.wanted.image is None else request.wanted.runtime
         return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
-    if request.inside is not None:
-        host, _, name = request.inside.rpartition("/")
-        if host not in ("", request.wanted.host):
-            raise Usage(
-                f"`{request.inside}` is not on `{request.wanted.host}`",
-                hint=f"`jlr run {host} --in {name} -- …`",
-            )
-        if (known := begin_process.session(request)) is not None:
-            return runtime_of(known)
+    if (known := begin_process.session(request)) is not None:
+        return runtime_of(known)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_images:
         raise Usage(

@@ -12,10 +12,11 @@ from filelock import FileLock
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context, known_way
-from jlremote.hosts.links import connect, known_hosts, link_of
+from jlremote.hosts.links import connect, link_of
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, SessionRecord
+from jlremote.laptop.typed_place import resolved
 from jlremote.link.client.link import Link
 from jlremote.mounts import known_mounts, project_folder, sshfs, unmount
 from jlremote.mounts.known_mounts import MountReport
@@ -107,13 +108,13 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
         if same is not None:
             return same
     try:
-        return session_selection.chosen(request.session, context)
+        return session_selection.chosen(request.session, context, by_name=True)
     except NotFound as missing:
-        if request.session is None or request.session not in known_hosts(context):
+        typed = None if request.session is None else resolved(request.session, context.ssh_config)
+        if typed is None or typed.host is None or typed.name is not None:
             raise
-        local = shlex.quote(request.local)
-        hint = f"`jlr mount {local} {request.session}:DIR` mounts a folder of it"
-        raise NotFound(f"`{request.session}` is a host and not a session", hint=hint) from missing
+        hint = f"`jlr mount {shlex.quote(request.local)} {typed.host}:DIR` mounts a folder of it"
+        raise NotFound(missing.message, hint=hint) from missing
 
 
 def _record(
