@@ -93,6 +93,7 @@ class Usage(JlrError):
     """The command line or a setting is wrong."""
 
     exit_code = 2
+    usage = ""  # how the command is called, where it was called wrongly
 
 
 class Bug(JlrError):

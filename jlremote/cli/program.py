@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from jlremote import __version__
-from jlremote.cli.command import LazyGroup
 from jlremote.cli.invocation import Invocation, global_options
+from jlremote.cli.lazy_group import LazyGroup
 
 # By heading and name: the module in `commands`, none for a group, and the line in the help; it is
 # imported only when the command is called.

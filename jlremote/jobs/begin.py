@@ -14,6 +14,7 @@ from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
+from jlremote.images import image_names
 from jlremote.jobs import begin_container, begin_process, begin_scheduled, command_file
 from jlremote.jobs.begin_process import ANOTHER_NAME
 from jlremote.jobs.command_file import INTERPRETER
@@ -41,6 +42,8 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     typed = request.wanted.container or _name(request.command)
     runtime = _runtime(request)
     runtime.check_name(typed)
+    if runtime.has_containers and request.wanted.image is not None and request.inside is None:
+        image_names.check(request.wanted.image)
     _check_terminal(request, runtime)
     context = known_way(request.wanted.host, context)
     host = link_to(request.wanted.host, context)

@@ -55,6 +55,8 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             assert known is not None
             context.progress.note(f"`{local}` is already mounted")
             return known_mounts.report(known, "up")
+        if known is None:
+            _check_folder(local, nonempty=request.nonempty)
         session = _session(request, known, context)
         link = link_of(session, context)
         connect(link, context)
@@ -177,22 +179,26 @@ def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
     missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     for path in missing:
         undo.callback(_remove_empty, path)
+    _check_folder(local, nonempty=nonempty)
     try:
-        folder.mkdir(mode=0o700, parents=True)
-    except FileExistsError:
-        if not folder.is_dir():
-            raise Usage(f"`{local}` is a file", hint="choose a folder") from None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise JlrError(f"cannot create `{local}`: {reason_of(error)}") from error
-    else:
-        return len(missing)
+    return len(missing)
+
+
+def _check_folder(local: str, *, nonempty: bool) -> None:
+    folder = Path(local)
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise Usage(f"`{local}` is a file", hint="choose a folder")
     with os.scandir(folder) as entries:
         if not nonempty and any(entries):
             raise Usage(
                 f"`{local}` is not empty, and the mount would hide what is in it",
                 hint="choose another folder, or `--nonempty`",
             )
-    return 0
 
 
 def _remove_empty(folder: Path) -> None:

@@ -56,20 +56,22 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 @command("image build")
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
-@option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
-@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True)
+@option("--on-host DIR", "Build from this folder of the host; nothing is sent.", common=True)
+@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True, common=True)
 @option(
     "-f --file dockerfile FILE",
     "The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
     type=click.Path(path_type=Path),
+    common=True,
 )
 @option(
     "--build-arg arguments NAME[=VALUE]",
     "The value of an ARG, by default this machine's variable. Not for secrets: it stays "
     "readable in the image.",
     multiple=True,
+    common=True,
 )
-@option("--no-cache", "Run each step anew.")
+@option("--no-cache", "Run each step anew.", common=True)
 @option("--target STAGE", "Build this stage of the Dockerfile.")
 @option("--platform PLATFORM", "Build for another platform: linux/arm64.")
 @option(
@@ -77,6 +79,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     "A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
     "Docker needs BuildKit for it.",
     multiple=True,
+    common=True,
 )
 @shared.image_json_option
 @shared.engine_options

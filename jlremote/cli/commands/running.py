@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 @click.argument("notebook", required=False)
 @option(
     "--in inside SESSION",
-    "Run in the container of this session, or in any running container.",
+    "Run in this session or running container.",
     group="Session",
     shell_complete=candidates.sessions,
+    common=True,
 )
 @option(
     "-p --parameter parameters NAME=VALUE",
@@ -42,10 +43,15 @@ if TYPE_CHECKING:
     "Run the notebook with this kind of kernel. Default: the one that it names.",
     group="Session",
 )
-@option("--name NAME", "Name of the job and its container. Default: random.", group="Session")
-@option("-d --detach", "Print the job's name and do not wait.", group="Session")
-@option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
-@option("-t --tty terminal", "Attach the job to this terminal.", group="Session")
+@option(
+    "--name NAME",
+    "Name of the job. Default: random.",
+    group="Session",
+    common=True,
+)
+@option("-d --detach", "Print the job's name and do not wait.", group="Session", common=True)
+@option("-i --interactive", "Pass this command's stdin to the job.", group="Session", common=True)
+@option("-t --tty terminal", "Attach the job to this terminal.", group="Session", common=True)
 @detach_keys_option
 @container_flags.creation_options
 @shared.wait_option
@@ -68,7 +74,7 @@ def run(
     command: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Run a COMMAND or a notebook as a job, show its output and return its exit code.
+    """Run a COMMAND or a notebook as a job; show its output, return its exit code.
 
     It runs in a new container of --image, in the container of SESSION, or on the host itself with
     --runtime none (these two need Python 3.6 or later on the host); with --slurm it is a job of the
@@ -85,8 +91,10 @@ def run(
     beginning of a line detach, and `jlr job attach` attaches again. -i alone passes the stdin of
     this command to it, which ends with the connection. Without -i it gets none.
 
-    Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
-    running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
+    Ctrl-C on a terminal asks whether to leave the job running or to interrupt it, and a second one
+    interrupts it: SIGINT to all ranks of it. A third one kills it, a fourth leaves it running. In a
+    script, and with -i, the first one interrupts it. A job that still waits in Slurm's queue stays
+    there, unless --cancel-on-interrupt.
 
     With --wait and --detach it waits for its GPUs on the host, and begins without this machine.
 
@@ -117,6 +125,7 @@ def run(
         raise shared.refused_together("-t", "--json")
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
+    from jlremote.jobs.follow import CtrlC
 
     context = invocation.context()
     host, inside = _where(place, inside, context)
@@ -137,12 +146,14 @@ def run(
         names = "\n".join(job.job.name for job in started)
         answer_either(names, documents if array else documents[0])
         return 0
+    ctrl_c = CtrlC.SIGNALS
+    if options["cancel_on_interrupt"]:
+        ctrl_c |= CtrlC.CANCELS
     codes, ends = [], []
     for job in started:
         context.progress.note(f"job {job.selector}")
-        cancels = options["cancel_on_interrupt"]
         gives, keys = request.interactive, request.detach_keys
-        code, facts = show_to_its_end(job, context, keys, cancels=cancels, gives=gives)
+        code, facts = show_to_its_end(job, context, keys, ctrl_c=ctrl_c, gives=gives)
         codes.append(code)
         ends.append(facts)
         if request.wanted.notify:

@@ -79,10 +79,11 @@ if TYPE_CHECKING:
     group="This machine",
     multiple=True,
     type=shared.port,
+    common=True,
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
-@option("--dry-run", "Print what would run on the host; change nothing.")
+@option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
     invocation: Invocation,
     /,
@@ -159,6 +160,7 @@ def start(
             else:
                 cluster.show_estimate(host, how, context)
             return
+        shared.check_browser(None if no_browser else options["browser"])
         report = _start(request, notebook, context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())

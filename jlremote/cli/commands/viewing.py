@@ -62,7 +62,8 @@ def list_sessions(
     if (typed is None and watch) or (typed is not None and typed.name is not None):
         if every or running:
             raise Usage("`--all` and `--running` are for a host", hint="leave them out")
-        _show_session(place, context, watch=watch)
+        # What later looks wait for would be drawn over what is watched.
+        _show_session(place, context, invocation.context(silent=True) if watch else None)
     elif watch:
         raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
     elif every:
@@ -100,10 +101,10 @@ def _list_containers(host: str | None, context: Context) -> None:
     tables.show_reports(listed, reports.CONTAINERS, context, none=none)
 
 
-def _show_session(session: str | None, context: Context, *, watch: bool) -> None:
-    if watch:
+def _show_session(session: str | None, context: Context, later: Context | None) -> None:
+    if later is not None:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch(session, context)
+            _watch(session, context, later)
         return
     from jlremote.listing.listing import report
 
@@ -114,10 +115,10 @@ def _show_session(session: str | None, context: Context, *, watch: bool) -> None
         _show(shown)
 
 
-def _watch(session: str | None, context: Context) -> None:
+def _watch(session: str | None, context: Context, later: Context) -> None:
     from jlremote.listing.watch import watch
 
-    changing = watch(session, context)
+    changing = watch(session, context, later)
     if not as_json() and watched(sys.stdout):
         tables.show_live(map(reports.drawn, changing))
         return

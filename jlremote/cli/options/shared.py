@@ -231,6 +231,7 @@ wait_option = option(
     "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
     group="GPUs",
     flag_value="forever",
+    common=True,
 )
 browser_options = options(
     option(
@@ -246,6 +247,7 @@ runtime_options = options(
         "--runtime RUNTIME",
         f"{one_of(RUNTIMES)}. Default: the session's, else docker or podman.",
         group="Session",
+        common=True,
         type=click.Choice(RUNTIMES),
     ),
     _SUDO,
@@ -316,12 +318,27 @@ def host_of(
     return host_of_pool(host, container, flags, context, or_latest=or_latest, waits=waits)
 
 
+def check_browser(flag: str | None) -> None:
+    """Check that this machine has the browser of `--browser`, before anything runs for its page.
+
+    Raises:
+        JlrError: it has not.
+    """
+    if flag in (None, "none"):
+        return
+    from jlremote.forwards.browser import trouble
+
+    if why := trouble(flag):
+        raise JlrError(why, hint="leave out `--browser`, or take `--no-browser`")
+
+
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     """Return the browser's name from the flags or the settings."""
     from jlremote.laptop.settings import settings
 
     if no_browser:
         return "none"
+    check_browser(flag)
     browser = settings.load().chosen(None, {"browser": flag}).get("browser")
     return None if browser is None else str(browser)
 
