@@ -101,7 +101,7 @@ def set_config(
     Several values make a list; without a value the setting is removed.
 
     Examples:
-        jlr config set host dgx           # the host of a bare `jlr start`
+        jlr config set host dgx           # the host of commands without HOST
         jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
         jlr config set gpus --host dgx    # remove it
     """
