@@ -247,10 +247,10 @@ def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> N
     jlr = (str(Path(sys.executable).with_name("jlr")), "cp", str(large), "lab:large")
     terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
     try:
-        terminal.wait_for(" of 315 MB, ", seconds=60)
-        terminal.wait_for("/s, ", seconds=60)
-        terminal.wait_for("/s, 0:0", seconds=60)
-        terminal.wait_for("copied 1 file, 315 MB", seconds=60)
+        terminal.wait_for(" of 315 MB, ")
+        terminal.wait_for("/s, ")
+        terminal.wait_for("/s, 0:0")
+        terminal.wait_for("copied 1 file, 315 MB")
         assert terminal.process.wait(60) == 0
     finally:
         terminal.close()

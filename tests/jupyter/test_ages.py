@@ -87,7 +87,7 @@ def heard_of(session: Session, path: str) -> Iterator[Kernel]:
 
 def is_heard_of(kernel: Kernel) -> bool:
     try:
-        wait_until(lambda: kernel.state() == "idle", "its state", timeout=5)
+        wait_until(lambda: kernel.state() == "idle", "its state")
     except LabError:
         return False
     return True

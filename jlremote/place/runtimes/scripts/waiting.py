@@ -46,7 +46,12 @@ _AS_EXPORTS = " ".join(
 _TAKE_OVER = f"""\
 if [ -O "{_NOTE}" ]; then
 {_UNTIL_IT_RUNS.replace("OTHERWISE", ":")}
-  eval "$(sed -z {_AS_EXPORTS} "/proc/$main/environ" 2>/dev/null | tr -d '\\0')"
+  taken() {{
+    jlr_exports=$(sed -z {_AS_EXPORTS} "/proc/$main/environ" | tr -d '\\0'); [ -n "$jlr_exports" ]
+  }} 2>/dev/null
+  # For a moment of an `exec` a process has no variables.
+{wait_while("! taken", 1, every=0.05)}
+  eval "$jlr_exports"
   cd -P "/proc/$main/cwd" 2>/dev/null
   jlr_main=$main
 fi
