@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,7 @@ def block() -> str:
     """Return the block for ssh; missing files that it names are made."""
     keys = editor_keys()
     lines = [
-        f"ProxyCommand {command_line(_program())} proxy {_NAME}",
+        f"ProxyCommand {_command(_program())} proxy {_NAME}",
         f"HostKeyAlias {HOST_ALIAS}",
         f"UserKnownHostsFile {_quoted(keys.known_hosts)}",
         f"IdentityFile {_quoted(keys.client)}",
@@ -104,10 +105,11 @@ def client_settings() -> list[str]:
 
 
 def _known_to(program: str, lines: list[str]) -> list[str]:
-    asked = subprocess.run(
-        (program, "-F", "/dev/stdin", "-G", "--", "jlr"),
-        input="\n".join(lines), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "config")
+        file.write_text("\n".join(lines), encoding="utf-8")
+        argv = (program, "-F", str(file), "-G", "--", "jlr")
+        asked = subprocess.run(argv, capture_output=True, text=True, check=False)
     refused = {*_REFUSED.findall(asked.stderr)}
     return [line for number, line in enumerate(lines, 1) if str(number) not in refused]
 
@@ -132,7 +134,7 @@ def plain_blocks() -> str:
         f"    IdentityFile {_quoted(keys.client)}\n"
         "    IdentitiesOnly yes\n"
         f"    UserKnownHostsFile {_quoted(known_hosts)}\n"
-        f"    ProxyCommand {command_line((*_program(), 'proxy', name))}\n"
+        f"    ProxyCommand {_command((*_program(), 'proxy', name))}\n"
         for name in names
     )
 
@@ -241,10 +243,14 @@ def _is_ours(line: bytes) -> bool:
 
 def _program() -> tuple[str, ...]:
     """Return the command that runs this jlr; ssh may have another search path."""
-    beside = Path(sys.executable).with_name("jlr")
-    program = str(beside) if beside.exists() else shutil.which("jlr")
+    program = shutil.which("jlr", path=Path(sys.executable).parent) or shutil.which("jlr")
     return (program,) if program else (sys.executable, "-m", "jlremote")
 
 
+def _command(words: tuple[str, ...]) -> str:
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else command_line(words)
+
+
 def _quoted(path: Path) -> str:
-    return f'"{path}"' if " " in str(path) else str(path)
+    text = path.as_posix()  # a backslash may be an escape
+    return f'"{text}"' if " " in text else text

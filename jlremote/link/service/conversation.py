@@ -18,6 +18,7 @@ from jlremote.link.wire.protocol import (
     Message,
     authenticate_command,
     bytes_of,
+    plain_socket,
     receive,
     send,
 )
@@ -108,7 +109,7 @@ class Conversation:
         """Send the last message, the result `true`, and return the socket for what follows."""
         self.say({"result": True})
         self.handed_over = True
-        return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
+        return plain_socket(self._socket)
 
     def end(self) -> None:
         """Close the socket, unless the thread that waits for the command to hang up does it."""
