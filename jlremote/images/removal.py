@@ -245,7 +245,7 @@ class Selection:
                 hint=f"`jlr image list {self.host} --all` lists the images",
             )
         if len(images) > 1:
-            raise Usage(f"{len(images)} images' ids on `{self.host}` begin with `{typed}`")
+            raise Usage(f"`{typed}` stands for {len(images)} images of `{self.host}`")
         (image,) = images
         if len(image.names) > 1:
             names = ", ".join(f"`{name}`" for name in image.names)

@@ -135,9 +135,8 @@ def _note_forced(host: Link, context: Context) -> None:
 
     if run_script(host, _IS_FORCED).status == 0:
         context.progress.note(
-            f"the SSH server of `{host.name}` puts a command of its own around each"
-            " (`ForceCommand`), and a terminal may not get through it; with `</dev/null` none is"
-            " asked for"
+            f"the SSH server of `{host.name}` runs its own command (`ForceCommand`), which may "
+            "block a terminal; `</dev/null` asks for none"
         )
 
 
