@@ -11,6 +11,7 @@ An error that is defined in another package is drawn with that package's name. :
     │       └── HostKeyChanged
     ├── Unreachable              exit 5    no SSH connection to the host
     │   ├── NameNotResolved
+    │   │   └── UnknownPlace     exit 6    … and it is neither a host nor a session known here
     │   ├── ConnectionRefused
     │   ├── ConnectionTimedOut
     │   ├── NotSSH                         something answers, but not an SSH server
@@ -127,6 +128,12 @@ class Unreachable(JlrError):
 
 class NameNotResolved(Unreachable):
     """The host's name has no address."""
+
+
+class UnknownPlace(NameNotResolved):
+    """What was typed is nothing that is known here, and no name of a host either."""
+
+    exit_code = 6
 
 
 class ConnectionRefused(Unreachable):

@@ -90,17 +90,15 @@ def _session_or_path(
 ) -> tuple[str | None, str | None]:
     if session is None or path is not None:
         return session, path
-    from jlremote.laptop.known_names import host_names
-    from jlremote.laptop.sessions import load_all
+    from jlremote.laptop.typed_place import is_known_host, resolved
 
-    records = load_all()
-    hosts = {record.host for record in records}
-    begin, slash, _ = session.partition("/")
-    if any(session == record.name for record in records):
-        return session, None
-    if slash and ("@" in begin or begin in hosts or begin in host_names(invocation.ssh_config)):
-        return session, None
-    return (None, session) if slash or _FILE.search(session) else (session, None)
+    config = invocation.context().ssh_config
+    typed = resolved(session, config)
+    is_path = "/" in session or _FILE.search(session)
+    begins_with_host = typed.host and ("@" in typed.host or is_known_host(typed.host, config))
+    if is_path and not typed.session and not begins_with_host:
+        return None, session
+    return session, None
 
 
 @command("code")

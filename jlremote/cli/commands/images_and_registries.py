@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @command("image list")
-@shared.host_argument
+@shared.default_host_argument
 @option("--all every", "Include untagged (dangling) images, left by builds.")
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
@@ -36,6 +36,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     """List the images on a host, one per line, the latest first.
 
     AGE is the time since the image was built. SIZE includes what it shares with other images.
+    Default of HOST: the host of the settings, else that of the latest session.
 
     Examples:
         jlr image list dgx
@@ -157,7 +158,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
 
 
 @command("image rm")
-@shared.host_argument
+@shared.named_host_argument
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
@@ -180,7 +181,7 @@ def rmi(
 
 
 @command("image prune")
-@shared.host_argument
+@shared.named_host_argument
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
