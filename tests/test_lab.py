@@ -18,7 +18,7 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.place import LabError, PrivateFolder
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_ended, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
@@ -114,7 +114,7 @@ def test_a_shell_in_the_lab_has_jlr_and_a_host_and_leaves_nothing(
     opened.close()
     assert opened.exitstatus == 3
     assert not folder.exists()
-    assert [child for child in started if child.is_running()] == []
+    assert wait_ended(started, PATIENCE) == []
     assert engine.docker("ps", "--all", "--quiet", "--filter", f"name={name}") == ""
     assert engine.docker("network", "ls", "--quiet", "--filter", f"name={name}") == ""
 

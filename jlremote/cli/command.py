@@ -305,10 +305,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for an unknown one, suggest a similar one.
-
-        `help COMMAND` and the aliases stand for other arguments.
-        """
+        """Find the command; for an unknown one, suggest a similar one."""
         if args[0] == "help" and not ctx.resilient_parsing:
             if len(args) == 1:
                 from jlremote.cli.screen.terminal import answer

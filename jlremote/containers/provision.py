@@ -89,7 +89,6 @@ def _without_container(
 
 
 def _explain_kept(start: StartContext, container: Container) -> None:
-    """Say how an existing container differs from what was asked for."""
     request, typed = start.request, start.request.image
     if typed and container.image:
         by_engine = start.runtime.has_containers

@@ -143,7 +143,7 @@ class _Arrival:
 
 def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Match]:
     for _ in range(_MOST_FOUND):
-        words = stream.word().split(" ", 3)
+        words = stream.until_null().split(" ", 3)
         if words == [""]:
             return
         if len(words) < 4 or words[0] not in ("d", "f", "!"):
@@ -183,7 +183,7 @@ class ForwardReader:
         self._at += len(self._last)
         return self._last
 
-    def word(self) -> str:
+    def until_null(self) -> str:
         """Return the text before the next null byte."""
         text = bytearray()
         while (byte := self.read(1)) != b"\0":
@@ -345,7 +345,6 @@ def _shown(name: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a member's path, none for the copied folder itself."""
     parts = name.split("/")
     if parts[0] == ".":
         parts = parts[1:]

@@ -100,7 +100,6 @@ def _the_only_one(config: Path) -> Iterator[None]:
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    """Run the demo's host and give its folder of files; its link ends with it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo.loopback_host import loopback_host
@@ -129,7 +128,7 @@ def _session(request: DemoRequest, files: Path, context: Context) -> SessionRepo
         except JlrError as reason:
             if request.runtime == "docker" or request.image is not None:
                 raise
-            context.progress.note(f"using no container: {reason.message}")
+            context.progress.detail(f"using no container: {reason.message}")
     return _start_plainly(request, context)
 
 

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.editors.editor_keys import HOST_ALIAS, editor_keys
-from jlremote.errors import JlrError, NeedsAuthentication, NotFound
+from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.laptop import known_names, paths
+from jlremote.laptop.sessions import none_known
 from jlremote.place.host.shell_text import command_line
 from jlremote.questions import Asker, Question
 from jlremote.text import reason_of
@@ -121,7 +122,7 @@ def plain_blocks() -> str:
     """
     names = known_names.ssh_names()
     if not names:
-        raise NotFound("no session is known here", hint="`jlr start HOST` begins one")
+        raise none_known()
     keys = editor_keys()
     known_hosts = keys.known_hosts.with_name("known_hosts_plain")
     _, public = keys.known_hosts.read_text(encoding="utf-8").split(" ", 1)
@@ -193,7 +194,7 @@ def _changed(
             answer = asker.ask(Question("confirm", f"Change {file}?"))
         except NeedsAuthentication as unasked:
             raise NeedsAuthentication(
-                f"a yes or no is needed before `{file}` is changed",
+                f"`{file}` was not changed: jlr could not ask",
                 hint="`--yes` changes it without a question",
             ) from unasked
         if answer != "yes":
@@ -219,7 +220,6 @@ def _read(file: Path) -> bytes:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Replace the file at once, with its mode."""
     try:
         mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
         paths.write_whole(file, content)

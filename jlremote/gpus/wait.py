@@ -96,10 +96,7 @@ def no_python(host: str) -> JlrError:
 
 
 def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | None:
-    """Take over the GPUs that an earlier start of the session holds, or with `--wait` its place.
-
-    A holder of other GPUs is ended.
-    """
+    """Take over the GPUs that an earlier start of the session holds, or with `--wait` its place."""
     if not _may_be_there(start, inventory):
         return None
     waiter, alive = _look(start)

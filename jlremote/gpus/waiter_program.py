@@ -52,7 +52,7 @@ class ThisHost:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """The variables without the mark, by which the processes of a job are ended."""
+        """The environment without the mark that ends a job's processes."""
         return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
     def run(

@@ -76,8 +76,6 @@ def check_keychain(host: str, registry: str, user: str, *options: str) -> None:
 def keep(host: str, registry: str, key: RegistryKey) -> str:
     """Keep a key for a host; return the name of the keychain.
 
-    Each host has its own entry, so that a key goes only to hosts with a login.
-
     Raises:
         JlrError: the keychain refuses it, or its record cannot be written.
     """
@@ -199,10 +197,7 @@ trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 
 
 def logout_script(engine: Engine, server: str) -> str:
-    """Return a script that forgets the key of a registry, and prints `KEPT` if there was one.
-
-    Docker removes a key without a word of whether there was one. What root keeps is not seen.
-    """
+    """Return a script that forgets the key of a registry, and prints `KEPT` if there was one."""
     logout = command_line(engine("logout", server))
     if "podman" in engine.name:
         known = f"{command_line(engine('login', '--get-login', server))} >/dev/null 2>&1"

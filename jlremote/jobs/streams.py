@@ -44,7 +44,7 @@ def attach(
     job = handle.again()
     if job.state == "created":
         known_jobs.remove(handle)
-        raise JlrError(f"cannot start `{selector}`: {job.detail or 'see above'}")
+        raise JlrError(f"`{selector}` did not start: {job.detail or 'the engine says why above'}")
     if not job.over:
         again = f"`jlr job attach {selector}` attaches again"
         context.progress.note(f"`{selector}` keeps running; {again}")

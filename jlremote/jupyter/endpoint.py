@@ -88,10 +88,7 @@ class Endpoint:
 
     @property
     def changeable(self) -> bool:
-        """Whether another program behind the relay can take the further port at any time.
-
-        On a node that is proved after each connection.
-        """
+        """Whether another program behind the relay can take the further port at any time."""
         target = self.target if self.server is None else None
         if target is None or target.node:
             return False
@@ -144,10 +141,7 @@ _HOST = re.compile(r"[a-z][a-z0-9]*")
 
 
 def hostname(host: str, session: str, port: int | None = None) -> str:
-    """Return the name of a session's forward in a browser, as `cont1-dgx.localhost`.
-
-    `port` is a further port, `None` for Jupyter.
-    """
+    """Return the name of a session's forward in a browser, as `cont1-dgx.localhost`."""
     words = (*(() if port is None else (str(port),)), session, host)
     label = "-".join(words)
     plain = _SESSION.fullmatch(session) and _HOST.fullmatch(host)

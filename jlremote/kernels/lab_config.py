@@ -71,7 +71,6 @@ class FolderCheckpoints(AsyncFileCheckpoints):
 
 
 def _within(root: str, path: str) -> str:
-    """Return where a path leads, which must be in the folder."""
     real = os.path.realpath(path)
     if not Path(real).is_relative_to(os.path.realpath(root)):
         raise Outside

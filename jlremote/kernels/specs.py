@@ -163,7 +163,6 @@ def delete(spec: KernelSpec) -> None:
 
 
 def _read(place: Path) -> KernelSpec | None:
-    """Return the kernel spec in a folder, `None` for another program's or none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         ours = json.loads((place / _FILE).read_text("utf-8"))["metadata"][_OURS]
         return KernelSpec(place.name, *(str(ours[key]) for key in ("host", "session", "kind")))

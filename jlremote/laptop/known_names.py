@@ -45,10 +45,7 @@ def session_names(kind: str = "sessions") -> list[tuple[str, str]]:
 
 
 def ssh_names() -> list[str]:
-    """Return the names of sessions for ssh, the latest first, and then those of their hosts.
-
-    A session has its host in its name where another one is called the same.
-    """
+    """Return the names of sessions for ssh, the latest first, and then those of their hosts."""
     known = [(host.rpartition("@")[2], name) for host, name in session_names()]
     times = Counter(name for _, name in known)
     names = [name if times[name] == 1 else f"{name}.{host}" for host, name in known]

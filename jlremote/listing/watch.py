@@ -111,7 +111,6 @@ class SessionView:
         return self._with_job(report)
 
     def _look_at_job(self, *, is_up: bool) -> None:
-        """Ask the host when the job begins or ends, and now and then while it does not run."""
         if is_up != self._was_up:
             self._pause = 0.0
         self._was_up = is_up

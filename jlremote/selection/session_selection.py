@@ -70,10 +70,7 @@ def is_session(place: str, context: Context) -> bool:
 
 
 def running(selector: str | None, context: Context, *, as_shared: bool = False) -> SessionRecord:
-    """Return the record of a session, forwarded if it runs; see `chosen`.
-
-    A session that was stopped here is forwarded again if another laptop has started it since.
-    """
+    """Return the record of a session, forwarded if it runs; see `chosen`."""
     record = chosen(selector, context, as_shared=as_shared)
     if record.forwarded:
         return record

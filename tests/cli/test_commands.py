@@ -98,7 +98,7 @@ def test_an_empty_list_names_the_command_that_starts_a_session(
     workflows.will("listing.listing.reports", [])
     outcome = jlr("list")
     assert (outcome.code, outcome.stdout) == (0, "")
-    assert "`jlr start HOST CONTAINER` starts one" in outcome.stderr
+    assert "`jlr start --help` says how to start one" in outcome.stderr
 
 
 def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -> None:

@@ -423,8 +423,8 @@ def test_what_runs_on_a_node_that_is_silent_is_said_to_be_unknown(
     with cluster.without(f"node{number}"):
         stopped = zih.jlr("stop", session.name, timeout=120)
         failed(stopped, 7, f"`zih/{session.name}` for busy kernels and programs: ", "--force`")
-        with zih.terminal("jlr", "stop", session.name, "--force", timeout=60) as screen:
-            screen.expect("programs that could not be asked for")
+        with zih.terminal("jlr", "stop", session.name, "--force") as screen:
+            screen.expect("programs that could not be listed")
             screen.expect("\\(y/N\\) ")
             screen.send("n\r")
             screen.expect("nothing was changed")

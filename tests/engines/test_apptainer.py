@@ -196,7 +196,7 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
         gpus.install(3)
         refused = start(engines_laptop, "lab", "proved")
         assert refused.status == 6, refused
-        assert f"`lab` has no more {first}, {second}, which was given to" in refused.stderr
+        assert f"was given {first}, {second}, which `lab` no longer has" in refused.stderr
         assert "`jlr rm lab/proved` deletes it" in " ".join(refused.stderr.split())
     finally:
         gpus.remove()

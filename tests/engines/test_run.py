@@ -80,7 +80,7 @@ def test_stop_leaves_nothing_of_a_job_in_a_session(
 
 def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) -> None:
     words = ("jlr", "run", "lab", "--name", job, "--image", IMAGE, "-it", "--", "sh")
-    with without_docker.terminal(*words, timeout=60) as terminal:
+    with without_docker.terminal(*words) as terminal:
         terminal.expect(r"[#$] ")
         terminal.send("kept=3; echo is $kept\r")
         terminal.expect("is 3")
@@ -91,7 +91,7 @@ def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) ->
     assert terminal.exitstatus == 0
     inside = without_docker.jlr("shell", f"lab/{job}", "--", "echo", "inside", stdin="")
     assert inside.stdout == "inside\n", inside
-    with without_docker.terminal("jlr", "job", "attach", job, timeout=60) as terminal:
+    with without_docker.terminal("jlr", "job", "attach", job) as terminal:
         terminal.send("\rexit $((kept + 4))\r")
         terminal.expect(pexpect.EOF)
         terminal.wait()

@@ -184,15 +184,15 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     terminal.clear()
     session = Session(ada, json.loads(ada.jlr("list", "--json").stdout)[0])
     training = Training(chromium.new_page(), session)
-    wait_until(lambda: len(training.epochs()) > 5, "the first epochs", 30)
+    wait_until(lambda: len(training.epochs()) > 5, "the first epochs")
     terminal.run("jlr list")
     before = training.picture()
     with closed_lid(ada, way):
         time.sleep(ASLEEP)
-    wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss", 30)
+    wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss")
     terminal.run("jlr list     # the lid was closed for a while, and there is no network yet")
     way.bring_up()
-    wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back", 30)
+    wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back")
     terminal.run("jlr list     # and back: the same page, with the same cell")
     states = re.findall(rf"{name} +dgx +([a-z-]+) +\S+ +(\S.*?) +(\d+) ", terminal.screen())
     (_, cell, port), *_ = states

@@ -153,9 +153,7 @@ def test_ctrl_c_ends_a_build_on_the_host_too_and_says_what_stays(
 ) -> None:
     label = f"lab={name.replace('/', '-')}"
     write(folder, f"FROM lab/plain\nLABEL {label}\nRUN echo begun; sleep 300\n")
-    with laptop.terminal(
-        "jlr", "image", "build", "lab", str(folder), "-t", name, timeout=60
-    ) as terminal:
+    with laptop.terminal("jlr", "image", "build", "lab", str(folder), "-t", name) as terminal:
         terminal.expect("\nbegun\r")
         assert containers_of(engine, label)
         terminal.sendintr()
@@ -239,7 +237,7 @@ def test_a_build_outlasts_a_broken_connection_and_is_joined_again(
     write(folder, "FROM lab/plain\nRUN sleep 8\n")
     listed = ("ps", "--no-trunc", "--format", "{{.Command}}", "--filter", "ancestor=lab/plain")
     with laptop.spawn("image", "build", "far", str(folder), "-t", name) as begun:
-        wait_until(lambda: "sleep 8" in engine.docker(*listed), "the step", timeout=30)
+        wait_until(lambda: "sleep 8" in engine.docker(*listed), "the step")
         line.cut()
         said = begun.communicate(timeout=90)[0]
     assert begun.returncode == 0, said
@@ -257,7 +255,7 @@ def program_of(step: str) -> psutil.Process:
         found[:] = [process for process in running if process.info["cmdline"] == step.split()]
         return bool(found)
 
-    wait_until(runs, "the step", timeout=30)
+    wait_until(runs, "the step")
     return found[0]
 
 

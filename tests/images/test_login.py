@@ -16,7 +16,7 @@ def test_a_key_is_asked_for_without_echo_tried_and_kept(
     laptop: Laptop, registry: Registry, keychain: None, account: Account
 ) -> None:
     words = ("jlr", "image", "login", "lab", registry.name, "--username", USER)
-    with laptop.terminal(*words, timeout=60) as terminal:
+    with laptop.terminal(*words) as terminal:
         terminal.expect_exact(f"Password or API key of {USER} at {registry.name}: ")
         terminal.sendline(registry.key)
         terminal.expect_exact(f"{registry.name} accepts the key of {USER}; it is kept in ")

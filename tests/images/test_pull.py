@@ -110,7 +110,7 @@ def test_layers_and_bytes_are_shown_during_a_pull(
     laptop: Laptop, slow_image: Callable[..., str]
 ) -> None:
     image = slow_image("me/live:1", 2_000_000, 12_000_000)
-    with laptop.terminal("jlr", "image", "pull", "lab", image, timeout=60) as terminal:
+    with laptop.terminal("jlr", "image", "pull", "lab", image) as terminal:
         terminal.expect(r"1 of 2 layers, [3-9][.\d]* MB  ")
         terminal.expect_exact("✓")
         terminal.expect(rf"Pull {image}")
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
     laptop: Laptop, slow_image: Callable[..., str], account: Account, engine: Engine
 ) -> None:
     image = slow_image("me/long:1", 60_000_000)
-    with laptop.terminal("jlr", "image", "pull", "lab", image, timeout=60) as terminal:
+    with laptop.terminal("jlr", "image", "pull", "lab", image) as terminal:
         terminal.expect(r"0 of 1 layers, [2-9][.\d]* MB  ")
         terminal.sendintr()
         terminal.expect("did not pull .*; docker keeps no part of it")
@@ -145,7 +145,7 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
 ) -> None:
     laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
     image = slow_image("me/far:1", 40_000_000, host="far")
-    with laptop.terminal("jlr", "image", "pull", "far", image, timeout=60) as terminal:
+    with laptop.terminal("jlr", "image", "pull", "far", image) as terminal:
         terminal.expect(r"0 of 1 layers, [4-9][.\d]* MB  ")
         line.cut()
         terminal.expect_exact("the connection broke; the transfer goes on there; reconnecting")

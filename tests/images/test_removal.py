@@ -107,7 +107,7 @@ def test_a_terminal_is_asked_and_a_script_wants_a_yes(
     made(engine, tmp_path, f"{name}:two")
     told = laptop.jlr("image", "rm", "lab", f"{name}:two")
     assert (told.status, has(engine, f"{name}:two")) == (1, True), told
-    assert "this would end or delete: " in told.stderr
+    assert "this would be lost: " in told.stderr
     assert "--yes" in told.stderr
     silent = made(engine, tmp_path, f"{name}:three")
     assert "deletes" not in laptop.jlr("image", "rm", "lab", f"{name}:three", "-y").stderr
@@ -149,6 +149,6 @@ def test_prune_deletes_what_builds_have_left_and_nothing_that_is_used_or_named(
     assert [has(lone, image) for image in (used, left, named)] == [True, False, True]
     nothing = laptop.jlr("image", "prune", "alone")
     assert (nothing.status, nothing.stdout) == (0, "")
-    assert "no images without a name that no container uses" in nothing.stderr
+    assert "no untagged images that no container uses" in nothing.stderr
     factory.remove_all()
     lone.docker("rmi", "--force", used, name, BASE)

@@ -37,9 +37,9 @@ def test_without_a_desktop_the_terminal_tells(jobs: Jobs) -> None:
     laptop = jobs.laptop
     argv = ("run", "lab", *jobs.where, "--notify", "--rm", "--name", name := jobs.name())
     with at_terminal(laptop, *argv, "--", "true") as terminal:
-        terminal.wait_for("no desktop session", seconds=60)
-        terminal.wait_for(f"\x1b]2;lab/{name}: the job has ended with exit code 0", seconds=60)
-        terminal.wait_for("\x07\x07", seconds=10)
+        terminal.wait_for("no desktop session")
+        terminal.wait_for(f"\x1b]2;lab/{name}: the job has ended with exit code 0")
+        terminal.wait_for("\x07\x07")
     with at_terminal(laptop, "config", "notify") as terminal:
         terminal.wait_for("\x1b]2;jlr: this is a test of notices\x07\x07")
         terminal.wait_for("bell and title")

@@ -103,7 +103,7 @@ def test_a_person_types_lines_and_ctrl_d_at_a_terminal(jobs: Jobs) -> None:
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "-i", "--rm", "--", "wc", "-l")
     with at_terminal(jobs.laptop, *run) as terminal:
-        terminal.wait_for(f"job lab/{name}", seconds=SECONDS)
+        terminal.wait_for(f"job lab/{name}")
         terminal.type("one\rtwo\r")
         terminal.wait_for("two")
         terminal.type("\x04")

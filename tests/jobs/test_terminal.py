@@ -16,7 +16,7 @@ def answers(terminal: Terminal, command: str, answer: str) -> None:
     """Type a command and wait for its output; Enter shows the prompt of a job that was left."""
     terminal.forget()
     terminal.type(f"\r{command}\r")
-    terminal.wait_for(f"{answer}\r\n", seconds=SECONDS)
+    terminal.wait_for(f"{answer}\r\n")
 
 
 @every_place
@@ -26,7 +26,7 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "-it", "--rm", "-e", "ONE=it's é")
     with at_terminal(owner, *run, "--", "sh", "-c", 'echo "[${#ONE}]"; exec sh') as terminal:
-        terminal.wait_for("]\r\n", seconds=SECONDS)  # the first output is not lost
+        terminal.wait_for("]\r\n")  # the first output is not lost
         assert "it's" not in terminal.screen
         answers(terminal, "until [ \"$(stty size)\" = '24 80' ]; do sleep .1; done; echo $?", "0")
         terminal.resize(30, 100)
@@ -70,11 +70,11 @@ def test_a_terminal_that_cannot_be_given_is_refused(
     image = ("--image", "lab/plain", "--no-init")
     with at_terminal(owner, *run, *image, "-it", "--", "/no/such/program") as terminal:
         assert terminal.process.wait(SECONDS) == 1
-        terminal.wait_for(f"cannot start `lab/{name}`")
+        terminal.wait_for(f"`lab/{name}` did not start")
     assert owner.jlr("job", "attach", f"lab/{name}").status == 6
     numbers = ("sh", "-c", "seq 30000; exit 4")
     with at_terminal(owner, *run, "--runtime", "none", "-it", "--rm", "--", *numbers) as terminal:
-        terminal.wait_for("\n30000\r", seconds=SECONDS)  # it may have ended before it is attached
+        terminal.wait_for("\n30000\r")  # it may have ended before it is attached
         assert terminal.process.wait(SECONDS) == 4
         assert "\n2\r" in terminal.screen
     begun = owner.jlr(*run, "--image", "lab/plain", "-itd", "--", "sh")

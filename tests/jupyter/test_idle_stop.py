@@ -41,7 +41,7 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     said = laptop.jlr("list", new.name).stdout
     assert "after 4s without work: idle kernels" in said
     again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")
-    assert "`--idle-stop` applies to the next one only" in again.stderr, again
+    assert "`--idle-stop` will apply to its next start" in again.stderr, again
     job = f"{new.name}-job"
     begun = laptop.jlr("run", "lab", "--in", new.name, "-d", "--name", job, "--", "sleep", "600")
     assert begun.status == 0, begun

@@ -289,7 +289,7 @@ def test_cuts_at_random_moments_cost_jupyterlabs_page_no_line_and_show_none_twic
         here = server.url.replace(f":{line.target}/", f":{line.port}/")
         open_notebook(page, here)
         run_cell(page, UNTIL.format(stop=str(stop)).replace("0.002", "0.02"))
-        wait_until(lambda: "line 9" in outputs(page), "the first lines", timeout=30)
+        wait_until(lambda: "line 9" in outputs(page), "the first lines")
         for _ in range(cuts):
             line.cut()
             page.wait_for_timeout(chance.random() * 300)

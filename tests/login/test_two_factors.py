@@ -12,7 +12,6 @@ from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.login.parts import (
     PASSWORD,
-    PATIENCE,
     Terminal,
     at_terminal,
     connections,
@@ -40,7 +39,7 @@ def test_ssh_asks_once_for_itself_a_copy_and_the_page(
     config = laptop.folder / "editors_config"
     config.write_text(laptop.jlr("config", "ssh").stdout, encoding="utf-8")
     ssh = ("ssh", "-F", str(config), "two.jlr")
-    with laptop.terminal(*ssh, "echo in $((1))", timeout=PATIENCE) as spawned:
+    with laptop.terminal(*ssh, "echo in $((1))") as spawned:
         terminal = Terminal(spawned)
         for prompt, line in factors(codes):
             terminal.answers(prompt, line)

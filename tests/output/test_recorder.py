@@ -111,7 +111,7 @@ def test_a_list_says_which_notebook_runs_and_for_how_long(
 
         wait_until(lambda: any(running()), "the list's telling what runs")
         assert 1 <= (running()[0] or 0) < 60
-        assert "long.ipynb running " in file_laptop.jlr("list").stdout
+        assert " long.ipynb " in file_laptop.jlr("list").stdout
 
 
 @pytest.mark.parametrize("command", ["start --no-browser lab", "output"])

@@ -93,7 +93,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
     session.ask("api/shutdown", {})
     run_by_hand(here, 9999, "--ip=0.0.0.0")
     # By the forward alone: a page that is still open finds it.
-    wait_until(lambda: leads_to(session.port, "/theirs/api"), "the second's answer", timeout=30)
+    wait_until(lambda: leads_to(session.port, "/theirs/api"), "the second's answer")
     second = told(laptop, "list", here.name)
     assert (second.port, second.base.split("/")[1]) == (session.port, "theirs")
     assert second.token != session.token
@@ -117,7 +117,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
     run_by_hand(here, 9997, "--ip=0.0.0.0", "--IdentityProvider.token=")
     failed(laptop.jlr("open", here.name, "--no-browser"), 1, "jupyter-dead", "jlr start lab")
     assert not leads_to(session.port, "/theirs/api")
-    failed(laptop.jlr("start", "lab", here.name, "--no-browser"), 1, "open to all on `lab`")
+    failed(laptop.jlr("start", "lab", here.name, "--no-browser"), 1, "every user of `lab`")
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_without_room_for_a_network_the_default_one_is_used_and_told(
     assert len(networks(small, first)) == 1
     told = start(laptop, "small", second, *IMAGE)
     assert told.status == 0, told
-    assert f"`{second}` has no network of its own: " in told.stderr
+    assert f"`{second}` uses the shared default network" in told.stderr
     assert "jlr image prune small" in told.stderr
     assert networks(small, second) == []
     assert started(laptop, second, host="small").ask("api/status")["started"]

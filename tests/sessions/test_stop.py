@@ -97,7 +97,7 @@ def test_a_container_is_stopped_started_and_removed(
     with laptop.terminal("jlr", "shell", here.name) as shell:
         shell.sendline("echo ope''ned")
         shell.expect("opened")
-        told = ("the program `sleep 641`", "`sleep 643`", "an open shell")
+        told = ("the program `sleep 641`", "the job `sleep 643`", "an open shell")
         stays = f"`{full} --container --force`"
         failed(laptop.jlr("stop", "--container", "--yes"), 7, *told, stays)
         shell.sendline("exit")
@@ -233,7 +233,7 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
         with laptop.terminal("jlr", "rm", "--all", "--force") as screen:
             screen.expect(f"lab/{busy.name}: the kernel of `long.ipynb` \\(")
             screen.expect("all files of its container outside volumes")
-            screen.expect(f"lab/{idle.name}: the program `sleep 645`; all else")
+            screen.expect(f"lab/{idle.name}: the program `sleep 645`; all files")
             screen.expect("and delete their containers\\? \\(y/N\\) ")
             screen.send("n\r")
             screen.expect("nothing was changed")
@@ -244,7 +244,7 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
         assert "`long.ipynb`" in refused.stderr
         assert f"lab/{idle.name}: stopped JupyterLab" in refused.stdout
         failed(laptop.jlr("stop", "--force", "--yes"), 2, f"lab/{busy.name} --force`")
-        latest = f"the latest session was `lab/{idle.name}`, which is stopped"
+        latest = f"no default session: `lab/{idle.name}`, the latest, is stopped"
         failed(laptop.jlr("stop"), 2, latest, f"`jlr stop lab/{busy.name}`")
         assert is_free(idle.port)
         assert kernel.state() == "busy"

@@ -167,7 +167,7 @@ def test_a_server_that_shows_another_certificate_than_its_file_has_gets_nothing(
         session.born()
     why = "the certificate of Jupyter is not proved: it shows another one than its file has"
     assert why in laptop.jlr("list", here.name).stdout
-    failed(start(laptop, "lab", here.name), 1, why, "end that Jupyter and run `jlr start")
+    failed(start(laptop, "lab", here.name), 1, why, "end this Jupyter, then `jlr start")
 
 
 @pytest.mark.parametrize(

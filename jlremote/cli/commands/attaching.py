@@ -65,7 +65,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
             elif job.waits:
                 context.progress.note(f"`{where}/{job.name}` waits: {job.waits}")
     else:
-        context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
+        context.progress.note("no jobs; `jlr run --help` says how to start one")
 
 
 @command("job attach")

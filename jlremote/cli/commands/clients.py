@@ -197,7 +197,7 @@ def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> N
         has = "has" if action == "install" else "does not have"
         tell(f"`{change.file}` {has} the line already")
     elif action == "install":
-        tell("`ssh SESSION.jlr` reaches a session; scp, rsync, git and editors do, too")
+        tell("ssh, scp, rsync, git and editors reach a session as `NAME.jlr`")
 
 
 @command("proxy")
@@ -259,5 +259,5 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
         installed = specs.install(session, context, _PROGRAM)
     else:
         installed = specs.remove(session) if action == "remove" else specs.listed(session)
-    none = "no kernels are installed; `jlr local kernels install SESSION` installs them"
+    none = "no kernels are installed; `jlr local kernels install` installs the latest session's"
     tables.show_reports(installed, reports.KERNEL_SPECS, context, none=none)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @command("image list")
 @shared.host_argument
-@option("--all every", "Include images without a name, left by builds.")
+@option("--all every", "Include untagged (dangling) images, left by builds.")
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
@@ -104,7 +104,7 @@ def build(
     if (options["folder"] is None) == (options["on_host"] is None):
         raise Usage(
             "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
-            hint="`jlr image build HOST . -t NAME` sends this folder",
+            hint="`.` is the current folder",
         )
     from jlremote.images import build as workflow
 
@@ -184,10 +184,9 @@ def rmi(
 def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
     """Remove untagged (dangling) images from a host, and say how much space that frees.
 
-    With them go networks of sessions whose container was removed without jlr.
-
-    Builds and pulls leave them behind when they give their name to a new image. What a container
-    uses stays. On a terminal jlr says what goes, and asks; `jlr image list HOST --all` shows them.
+    Builds and pulls leave such images behind when they give their name to a new one. An image that
+    a container uses stays. Unused networks of sessions go, too. On a terminal jlr says what goes,
+    and asks; `jlr image list HOST --all` shows these images.
 
     Examples:
         jlr image prune dgx --yes --json | jq .freed
@@ -197,7 +196,7 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
     context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
     if not report.deleted and not report.networks and not as_json():
-        context.progress.note(f"{host} has no images without a name that no container uses")
+        context.progress.note(f"{host} has no untagged images that no container uses")
         return
     answer_either(_removal_in_words(report), report.to_json())
 

@@ -53,8 +53,9 @@ def stop(
     programs in terminals and, with the container, shells, jobs and its own programs are stopped
     only with --force.
 
-    On a terminal --container, --force and --all say what is lost, and ask. With one of them SESSION
-    must be named if there are several; else the default is never another one than the latest.
+    On a terminal --container, --force and --all say what is lost, and ask. Without SESSION, only
+    the latest session can be stopped; with one of these options, SESSION must be named if there
+    are several.
 
     SESSION may be a job: see `jlr job stop`.
 
@@ -176,7 +177,7 @@ def disconnect(
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
     if forgets and host is None:
-        raise Usage("`--forget` needs a host", hint="`jlr disconnect HOST --forget`")
+        raise Usage("`--forget` needs a host", hint="`jlr list` shows the hosts")
     from jlremote.selection import destruction
 
     context = invocation.context()

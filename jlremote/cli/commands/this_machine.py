@@ -17,6 +17,7 @@ from jlremote.cli.screen.terminal import (
     answer_json,
     as_json,
     shown,
+    tell,
 )
 from jlremote.errors import JlrError, Usage
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from jlremote.listing.session_report import SessionReport
 
 _NEW_FILE = """\
-# Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
+# Settings of jlr. Keys are the names of long options; `jlr config --all` lists them.
 #
 # [defaults]                          # also [hosts.NAME] and [profiles.NAME]
 # host = "dgx"
@@ -42,19 +43,26 @@ _NEW_FILE = """\
     "Show the settings with this profile.",
     shell_complete=candidates.profiles,
 )
+@option("--all every", "Show also options that are not set.")
 @option("--path", "Print only the path of the file.")
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
 @shared.json_option("Print a JSON array.")
 def show_config(
-    _invocation: Invocation, host: str | None, profile: str | None, path: bool, edit: bool
+    _invocation: Invocation,
+    host: str | None,
+    profile: str | None,
+    every: bool,
+    path: bool,
+    edit: bool,
 ) -> None:
-    """Show the settings and the source of each.
+    """Show what is set, and the source of each setting.
 
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
 
     Examples:
-        jlr config                        # the settings for every host
+        jlr config                        # what is set for every host
+        jlr config dgx --all              # every option, with what holds for dgx
         jlr config dgx --json | jq '.[] | select(.option == "image")'
         cat "$(jlr config --path)"
     """
@@ -72,7 +80,7 @@ def show_config(
     if as_json():
         answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
     else:
-        _show(origins)
+        _show(origins, every=every)
 
 
 @command("config set")
@@ -112,14 +120,22 @@ def set_config(
     answer_either(f"{text} in {name} of {file}", facts)
 
 
-def _show(origins: list[Origin]) -> None:
+def _show(origins: list[Origin], *, every: bool) -> None:
     from jlremote.cli.screen import tables
     from jlremote.laptop.settings.options import KINDS
 
-    rows = [(origin.option, _in_words(origin.value), origin.place) for origin in origins]
-    settled = {origin.option for origin in origins}
-    unset = [(option, "-", "-") for option in KINDS if option not in settled]
-    tables.show_table(("OPTION", "VALUE", "FROM"), [*rows, *unset])
+    rows = [
+        (origin.option, _in_words(origin.value), origin.place)
+        for origin in origins
+        if every or origin.is_set
+    ]
+    if every:
+        settled = {origin.option for origin in origins}
+        rows += [(option, "-", "-") for option in KINDS if option not in settled]
+    if rows:
+        tables.show_table(("OPTION", "VALUE", "FROM"), rows)
+    else:
+        tell("nothing is set; `jlr config --all` shows every option")
 
 
 def _in_words(value: object) -> str:

@@ -61,10 +61,10 @@ def list_sessions(
     context = invocation.context()
     if (place is None and watch) or (place is not None and is_session(place, context)):
         if every or running:
-            raise Usage("`--all` and `--running` are for a host", hint="`jlr list HOST`")
+            raise Usage("`--all` and `--running` are for a host", hint="leave them out")
         _show_session(place, context, watch=watch)
     elif watch:
-        raise Usage(f"`{place}` is not a session", hint="`jlr list SESSION --watch` shows one")
+        raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
     elif every:
         _list_containers(place, context)
     else:
@@ -82,7 +82,7 @@ def _list_sessions(host: str | None, context: Context, *, running: bool) -> None
             hint="`jlr list` shows the sessions of this laptop",
         ) from unknown
     where = f" on `{host}`" if host else ""
-    none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
+    none = f"no sessions{where}; `jlr start --help` says how to start one"
     tables.show_reports(listed, reports.session_columns(listed), context, none=none)
     if as_json():
         return
@@ -99,7 +99,7 @@ def _list_sessions(host: str | None, context: Context, *, running: bool) -> None
 
 def _list_containers(host: str | None, context: Context) -> None:
     if host is None:
-        raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
+        raise Usage("`--all` needs a host", hint="`jlr list` shows the hosts of your sessions")
     from jlremote.listing.listing import containers
 
     listed, none = containers(host, context), f"no containers on `{host}`"
@@ -230,6 +230,7 @@ def job_logs(
 @shared.session_argument
 @click.argument("notebook", required=False)
 @option("-f --follow", "Show also what comes, until Ctrl-C.")
+@option("-n --tail N", "Start with the last N lines, or with --json runs.", type=shared.number(0))
 @option(
     "--save COPY",
     "Write a copy of the notebook with all outputs in their cells.",
@@ -242,6 +243,7 @@ def output(
     session: str | None,
     notebook: str | None,
     follow: bool,
+    tail: int | None,
     save: Path | None,
     force: bool,
 ) -> int:
@@ -254,7 +256,7 @@ def output(
 
     Examples:
         jlr output cont1 train.ipynb
-        jlr output -f                         # and what comes, until Ctrl-C
+        jlr output -f --tail 20               # the last lines and what comes, until Ctrl-C
         jlr output train.ipynb --save here.ipynb
         jlr output dgx/cont1 --json | jq -r '.[] | select(.status == "error") | .code'
     """
@@ -264,17 +266,21 @@ def output(
         raise shared.refused_together("--save", "--follow")
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
+    if tail is not None and save is not None:
+        raise shared.refused_together("--tail", "--save")
     context = invocation.context()
     if save is not None:
         _save_copy(session, notebook, save, context, force=force)
     elif follow:
-        _follow_output(session, notebook, context)
+        _follow_output(session, notebook, context, tail)
     else:
-        return _show_output(session, notebook, context)
+        return _show_output(session, notebook, context, tail)
     return 0
 
 
-def _show_output(session: str | None, notebook: str | None, context: Context) -> int:
+def _show_output(
+    session: str | None, notebook: str | None, context: Context, tail: int | None
+) -> int:
     from jlremote.output import view
     from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
@@ -283,9 +289,9 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     latest = {run.notebook: run for run in outputs.runs}.values()
     code = 1 if any(run.status in KERNEL_ENDS for run in latest) else 0
     if as_json():
-        answer_json([run.to_json() for run in outputs.runs])
+        answer_json([run.to_json() for run in _last(outputs.runs, tail)])
         return code
-    CellOutput().show(view.whole(outputs.runs, outputs.lost))
+    CellOutput().show(_last(view.whole(outputs.runs, outputs.lost), tail))
     if not outputs.runs:
         context.progress.note("no cell has run")
     if outputs.left_out:
@@ -299,7 +305,13 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     return code
 
 
-def _follow_output(session: str | None, notebook: str | None, context: Context) -> None:
+def _last(items: list[Any], count: int | None) -> list[Any]:
+    return items if count is None else items[len(items) - min(count, len(items)) :]
+
+
+def _follow_output(
+    session: str | None, notebook: str | None, context: Context, tail: int | None
+) -> None:
     from jlremote.output.reading import followed
     from jlremote.output.view import Live, ended
 
@@ -309,7 +321,7 @@ def _follow_output(session: str | None, notebook: str | None, context: Context) 
             answer_json(run.to_json(), indent=None)
         return
     live, screen = Live(), CellOutput()
-    screen.show(live.begin(iter(records.__next__, None)), live.current)
+    screen.show(_last(live.begin(iter(records.__next__, None)), tail), live.current)
     for record in records:
         if record is not None:
             screen.show(live.take(record), live.current)

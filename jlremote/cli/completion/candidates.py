@@ -24,10 +24,6 @@ _Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str
 
 
 def _completer(names: Callable[[click.Context, str], Iterable[str]]) -> _Completer:
-    """Decorate a function that gives names, and keep those that begin with the typed word.
-
-    An error gives no names.
-    """
 
     @wraps(names)
     def candidates(context: click.Context, _: click.Parameter, typed: str) -> list[str]:
@@ -55,7 +51,6 @@ def _hosts(context: click.Context, typed: str) -> list[str]:
 
 
 def _selectors(known: list[tuple[str, str]], typed: str) -> list[str]:
-    """Return the names that are unique, and all as `host/name` once something is typed."""
     times = Counter(name for _, name in known)
     short = [name for _, name in known if times[name] == 1]
     return short + [f"{host}/{name}" for host, name in known if typed or times[name] > 1]

@@ -25,10 +25,7 @@ _SPECIAL = re.compile(r"[\s\\'\"`$&|;<>(){}\[\]*?!#^]")
 
 
 class _WholeWords(ShellComplete):
-    """Completes `--option=value` as a whole, where click completes to `value` alone.
-
-    No candidate is a word that a terminal would act on.
-    """
+    """Completes `--option=value` as a whole, where click completes to `value` alone."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         items = super().get_completions(args, incomplete)
@@ -43,7 +40,7 @@ class _WholeWords(ShellComplete):
 
 
 class Bash(_WholeWords, BashComplete):
-    """Bash: it splits words at `COMP_WORDBREAKS`, and replaces only the last part."""
+    """Completion in bash, which splits words at `COMP_WORDBREAKS` and replaces the last part."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the finished words, and the word that is being typed."""
@@ -65,11 +62,11 @@ class Bash(_WholeWords, BashComplete):
 
 
 class Zsh(_WholeWords, ZshComplete):
-    """Zsh."""
+    """Completion in zsh."""
 
 
 class Fish(_WholeWords, FishComplete):
-    """Fish."""
+    """Completion in fish."""
 
 
 def register() -> None:

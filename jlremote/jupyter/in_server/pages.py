@@ -1,4 +1,4 @@
-"""What the pages of a server do after a loss, and what it says outside its own path: nothing.
+"""Changes to a server's pages after a loss, and its silence outside its own path.
 
 A page asks again where its request, or what its kernel said, was lost: when an address of the
 machine changes, Chromium ends the requests that wait behind the six under way to one host, and

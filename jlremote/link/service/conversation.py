@@ -106,7 +106,7 @@ class Conversation:
         threading.Thread(target=wait_for_hang_up, daemon=True).start()
 
     def hand_over(self) -> plain_sockets.socket:
-        """Say a result of `true`, the last message, and return the socket for what follows it."""
+        """Send the last message, the result `true`, and return the socket for what follows."""
         self.say({"result": True})
         self.handed_over = True
         return plain_socket(self._socket)
@@ -157,8 +157,6 @@ def run(
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
-    `shown` is what the person may see of it, where the command did not make it.
-
     Raises:
         LinkLost: the connection broke, or the command has gone.
         JlrError: it did not end within the command's limit.
@@ -203,7 +201,7 @@ def run(
     except TimeoutError as late:
         raise JlrError(
             f"the host did not finish within {request.get('timeout'):g} s",
-            hint="`ssh HOST uptime` shows whether it is overloaded",
+            hint="`uptime` on the host shows whether it is overloaded",
         ) from late
 
 

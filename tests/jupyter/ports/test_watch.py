@@ -98,7 +98,7 @@ def test_a_link_that_was_ended_is_told_and_not_started_again(
         assert laptop.jlr("disconnect", "lab").status == 0
         down = watcher.until_state("down", SOON + 1)
         assert "not forwarded any more" in down["detail"]
-        until(lambda: desk.processes() == [], "the end of the link", timeout=5)
+        until(lambda: desk.processes() == [], "the end of the link")
         assert laptop.jlr("url").status == 0
         watcher.until_state("up", SOON + 1)
         assert laptop.jlr("stop", "--force", "--yes").status == 0

@@ -92,7 +92,7 @@ def test_without_a_terminal_nothing_is_lost_without_a_yes(never: NeverAsks | Non
     silent = replace(context(notes), asker=never) if never else context(notes)
     confirm(PLANNED, silent, yes=True)
     assert notes.notes == []
-    with pytest.raises(JlrError, match="would end or delete: a kernel; its files") as refused:
+    with pytest.raises(JlrError, match="would be lost: a kernel; its files") as refused:
         confirm(PLANNED, silent, yes=False)
     assert "`--yes`" in str(refused.value.hint)
 

@@ -158,7 +158,7 @@ def test_programs_that_cannot_be_asked_for_are_no_reason_to_stop(
     with pytest.raises(Busy, match="cannot ask `dgx/cont1` for programs: srun: error: Unable"):
         losses.refuse_if_busy(ending(StopRequest(container=True)), work)
     losses.refuse_if_busy(ending(StopRequest(force=True)), work)
-    assert work.losses == ("programs that could not be asked for",)
+    assert work.losses == ("programs that could not be listed",)
 
 
 @pytest.mark.parametrize("runtime", ["slurm", "slurm apptainer", "none"])
@@ -186,8 +186,8 @@ def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
     [
         (StopRequest(), ()),
         (StopRequest(force=True), ("the kernel of `a.ipynb` (idle)",)),
-        (StopRequest(container=True), ("all else that runs",)),
-        (StopRequest(remove=True, yes=True), ("all else that runs", "all files")),
+        (StopRequest(container=True), ("the kernel of `a.ipynb` (idle)",)),
+        (StopRequest(remove=True, yes=True), ("the kernel of `a.ipynb` (idle)", "all files")),
         (StopRequest(remove=True), ("all files", "keras", "/root/model.pt")),
     ],
 )
