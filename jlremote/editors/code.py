@@ -22,6 +22,10 @@ from jlremote.place.runtimes.runtime import Attachment
 from jlremote.sessions.shell import ShellPlace, place_of
 from jlremote.untrusted import absolute_path
 
+# The system's program for links of other programs, with what it wants before them.
+_LINK_OPENER = {"darwin": ("open",), "win32": ("rundll32", "url.dll,FileProtocolHandler")}.get(
+    sys.platform, ("xdg-open",)
+)
 _STDERR = 2  # of a process; stdout is the command's own answer
 
 
@@ -46,7 +50,8 @@ def _address(name: str, folder: str) -> tuple[str, ...]:
 def _toolbox_link(name: str, folder: str) -> tuple[str, ...]:
     """Return a link of JetBrains Toolbox, which connects by OpenSSH's own client."""
     asked = {"h": name, "launchIde": "true", "ideHint": "PY", "projectHint": folder}
-    return (f"jetbrains://gateway/ssh/environment?{urlencode(asked, safe='/', quote_via=quote)}",)
+    link = f"jetbrains://gateway/ssh/environment?{urlencode(asked, safe='/', quote_via=quote)}"
+    return (*_LINK_OPENER[1:], link)
 
 
 EDITORS: Mapping[str, Editor] = MappingProxyType(
@@ -64,7 +69,7 @@ EDITORS: Mapping[str, Editor] = MappingProxyType(
         ),
         "pycharm": Editor(
             "PyCharm",
-            ("open",) if sys.platform == "darwin" else ("xdg-open",),
+            _LINK_OPENER[:1],
             _toolbox_link,
             "install JetBrains Toolbox 2.6 or later, which opens PyCharm on other machines",
         ),
