@@ -30,7 +30,6 @@ An error that is defined in another package is drawn with that package's name. :
     ├── LinkStuck                link      the host's link does not answer
     ├── OtherVersion             link      … it was started by another version of jlr
     ├── Unproved                 link      … it does not know whether a session runs
-    ├── ReaderLeft               link      … what reads the output of a command has ended
     ├── EngineUnusable           place     the container engine cannot be used
     │   ├── EngineMissing        place     … it was not found
     │   ├── EngineNotPermitted   place     … the user may not use it

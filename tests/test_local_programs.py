@@ -23,7 +23,6 @@ STARTERS = {
     "copies": "rsync: `jlr cp` has rules of its own",
     "editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
     "editors.ssh_config": "`ssh -G`: jlr's own words",
-    "editors.connection_sharing": "`ssh -G`: a name behind `--`",
     "forwards.browser": "a browser: jlr's own file or page; the URL is in that",
     "forwards.loopback_page": "jlr's page: the URL on stdin",
     "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",

@@ -164,7 +164,6 @@ WITHOUT_A_DOOR = {
     # Between jlr's own processes on this machine, who have proved themselves.
     "link/client/dial.py": "the link's own words",
     "link/service/operations.py": "a command's request",
-    "link/ssh_server/control_client.py": "ssh of this machine",
     "link/wire/": "a frame, whose text may have bytes that are not UTF-8",
 }
 

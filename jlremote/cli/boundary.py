@@ -133,6 +133,8 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
 
 def _resembling(typed: str, command: click.Command) -> str | None:
     never = _NEVER_OFFERED | ({"--all"} if command.name in DESTRUCTIVE else set())
+    if typed == "-v":
+        return "did you mean `--verbose`?"
     if not typed.startswith("--"):  # a letter is like no word
         return None
     names = (name for option in command.params for name in (*option.opts, *option.secondary_opts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import cleandoc
@@ -24,9 +23,6 @@ GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", 
 # A name that is longer gets its line of the help below it, also at 80 columns.
 _NAME_WIDTH = 26
 _FEW = 8
-
-# What may be a volume behind `-v`; the empty word is an error of its own.
-_VOLUME = re.compile(r"[/~.$]|[^-].*:|$")
 
 # Names from other programs that mean a command of ours, and the arguments that each stands for.
 ALIASES = {"ls": ("list",), "ps": ("list",), "rm": ("stop", "--remove")}
@@ -139,8 +135,6 @@ class Command(click.Command):
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
-        if any("-v" in parameter.opts for parameter in self.params if parameter.name == "volume"):
-            args[:at] = _with_verbose(args[:at])
         if not self.takes_command:
             return super().parse_args(ctx, args)
         line = self._after_argument(ctx, args[:at]) if self.takes_line else 0
@@ -180,17 +174,6 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_lines(formatter, "Examples", self.examples)
-
-
-def _with_verbose(args: Sequence[str]) -> list[str]:
-    """Return arguments with `--verbose` for each `-v` that no volume follows.
-
-    So `-v` alone means the same before and after the name of a command that knows volumes.
-    """
-    pairs = zip(args, [*args, "-"][1:], strict=True)
-    return [
-        "--verbose" if one == "-v" and not _VOLUME.match(after) else one for one, after in pairs
-    ]
 
 
 def write_sections(

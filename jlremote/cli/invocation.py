@@ -53,7 +53,7 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             help="Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]",
             **kept,
         ),
-        click.Option(["-v", "--verbose"], help="Show each command on the host.", **flag),
+        click.Option(["--verbose"], help="Show each command on the host.", **flag),
         click.Option(["-q", "--quiet"], help="Show no steps.", **flag),
         click.Option(
             ["--no-input"],

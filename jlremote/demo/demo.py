@@ -62,7 +62,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
                 _end(record.name, context)
         report = _session(request, files, context)
         page = address(f"{report.host}/{report.name}", own_files.NOTEBOOK, context)
-        report = replace(report, url=page.url, page=page.page)
+        report = replace(report, **vars(page))
         context.progress.note(f"files that you make in the demo stay in `{files}`")
         context.progress.note(
             f"other commands reach this host as `{HOST}`; for ssh, use `ssh -F {config} {HOST}`"

@@ -9,9 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import pairwise
 
-from jlremote.editors import connection_sharing
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
 from jlremote.laptop.known_names import SUFFIX, host_names
@@ -29,33 +27,25 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     """
     config = None if context.ssh_config is None else str(context.ssh_config)
     place = place_of(selector_of(name, config), context)
-    ssh = _ssh_with_descriptor(stdin, stdout)
-    # The file of ssh's `-F` counts.
-    own = next((file for option, file in pairwise(ssh or ()) if option == "-F"), None)
-    shares = ssh is not None and connection_sharing.is_wanted(name, own)
-    with place.host.serve_ssh(place.served, name, shares=shares) as link:
-        if ssh is not None:
+    with place.host.serve_ssh(place.served) as link:
+        if _is_ssh_with_descriptor(stdin, stdout):
             _pass_on(link, stdout)
         else:
             _carry(link, stdin, stdout)
 
 
-def _ssh_with_descriptor(stdin: int, stdout: int) -> tuple[str, ...] | None:
-    """Return the argv of an `ssh` that runs this with `ProxyUseFdpass`, else `None`.
-
-    ssh gives one socket as stdin and stdout then; so does libssh, which wants bytes.
-    """
+def _is_ssh_with_descriptor(stdin: int, stdout: int) -> bool:
+    # ssh gives one socket as stdin and stdout then; so does libssh, which wants bytes.
     if sys.platform == "win32":
-        return None
+        return False
     ours, theirs = os.fstat(stdin), os.fstat(stdout)
     if not stat.S_ISSOCK(theirs.st_mode) or ours.st_ino != theirs.st_ino:
-        return None
+        return False
     import psutil
 
     with suppress(psutil.Error):
-        parent = psutil.Process(os.getppid())
-        return tuple(parent.cmdline()) if parent.name() == "ssh" else None
-    return None
+        return psutil.Process(os.getppid()).name() == "ssh"
+    return False
 
 
 def _pass_on(link: socket.socket, stdout: int) -> None:

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.editors import connection_sharing
 from jlremote.editors.editor_keys import HOST_ALIAS, editor_keys
 from jlremote.errors import JlrError, NeedsAuthentication, NotFound
 from jlremote.laptop import known_names, paths
@@ -63,6 +62,7 @@ _SETTINGS = (
     "ForwardX11 no",
     "Tunnel no",
     "ControlMaster no",
+    "ControlPath none",
     "ControlPersist no",  # it sends what `jlr proxy` has to say to /dev/null
 )
 _REFUSED = re.compile(r"line (\d+): ")
@@ -89,9 +89,6 @@ def block() -> str:
     ]
     if sys.platform != "win32":
         lines.insert(1, "ProxyUseFdpass yes")
-    if shared := connection_sharing.files():
-        lines.append(f"Include {_quoted(shared)}")
-    lines.append("ControlPath none")  # behind the one that was included
     return known_names.PATTERN + "".join(f"    {line}\n" for line in lines)
 
 

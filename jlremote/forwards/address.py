@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.hosts.links import Unreached
-from jlremote.jupyter.endpoint import hostname
+from jlremote.jupyter.endpoint import hostname, url
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
@@ -17,10 +17,10 @@ from jlremote.times import utc
 
 @dataclass(frozen=True)
 class Address:
-    """The URLs of a page, with the token."""
+    """The two URLs of a page, with the token."""
 
-    url: str  # on 127.0.0.1, which every library resolves
-    page: str  # of the session's own origin, where the server accepts that name; else the same
+    url: str  # for programs: on 127.0.0.1, which every library resolves
+    page: str  # for a browser: the session's own name, where the server accepts it; else the same
 
 
 def address_of(forward: ForwardStatus, name: str, path: str | None = None) -> Address:
@@ -44,11 +44,11 @@ class PortReport:
     @property
     def address(self) -> Address:
         """The URLs of the port; its program may refuse the browser's name."""
-        url, page = (f"http://{name}:{self.local_port}/" for name in (LOCALHOST, self.hostname))
-        return Address(url, page)
+        return Address(*(url(name, self.local_port) for name in (LOCALHOST, self.hostname)))
 
     def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "hostname"}
+        facts = {name: value for name, value in vars(self).items() if name != "hostname"}
+        return facts | vars(self.address)
 
 
 def reports(

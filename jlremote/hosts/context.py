@@ -34,10 +34,10 @@ class Progress(Protocol):
         """Send a notice to the desktop, else by the terminal's bell and title."""
 
     def detail(self, text: str) -> None:
-        """Report a detail (shown with `-v`)."""
+        """Report a detail (shown with `--verbose`)."""
 
     def command(self, text: str) -> None:
-        """Report a command that is run on the host (shown with `-v`)."""
+        """Report a command that is run on the host (shown with `--verbose`)."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from jlremote.place.runtimes.container_options import (
     NO_OPTIONS,
     ContainerOptions,
     check_arguments,
+    check_volumes,
 )
 
 if TYPE_CHECKING:
@@ -144,9 +145,10 @@ def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
     """Return the options of a new container, out of options by their long names.
 
     Raises:
-        Usage: an argument for the engine is not allowed.
+        Usage: an argument for the engine is not allowed, or a volume has no target.
     """
     check_arguments(settled.get("engine-arguments", ()))
+    check_volumes(settled.get("volume", ()))
     return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})
 
 

@@ -130,7 +130,7 @@ class JupyterApi:
     def kernels(self) -> tuple[Kernel, ...]:
         # Without this `jlr status --watch` would keep an idle server alive.
         kernels = self._request("GET", "api/kernels?no_track_activity=1")
-        sessions = self._request("GET", "api/sessions?no_track_activity=1")
+        sessions = self._request("GET", "api/sessions?no_track_activity=1") if kernels else []
         with understood("Jupyter"):
             paths = {session["kernel"]["id"]: session["path"] for session in sessions}
             return tuple(_kernel(kernel, paths) for kernel in kernels)

@@ -46,8 +46,16 @@ class Server:
         if path:
             files = "lab/tree" if page == LAB else page  # Notebook redirects a file to its own page
             page = f"{files}/{quote(path.strip('/'))}"
-        query = f"?{urlencode({'token': self.token})}" if self.token else ""
-        return f"http://{name}:{local_port}{quote(self.base_url)}{page}{query}"
+        return url(name, local_port, f"{quote(self.base_url)}{page}", self.token)
+
+
+def url(name: str, local_port: int, path: str = "/", token: str = "") -> str:
+    """Return the URL of a forward, of all that jlr prints, opens or hands to a program.
+
+    `name` is 127.0.0.1 for programs, or what a browser is given; `path` is quoted.
+    """
+    query = f"?{urlencode({'token': token})}" if token else ""
+    return f"http://{name}:{local_port}{path}{query}"
 
 
 @dataclass(frozen=True)

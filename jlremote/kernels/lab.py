@@ -14,10 +14,12 @@ from urllib.parse import quote
 
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
+from jlremote.jupyter.endpoint import url
 from jlremote.kernels.specs import tell_limits
 from jlremote.laptop import paths, sessions
 from jlremote.laptop.record_files import file_name
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.host.addresses import LOCALHOST
 from jlremote.sessions.open import answering
 
 _PROGRAM = "import sys; del sys.path[0]; from jupyterlab.labapp import main; sys.exit(main())"
@@ -50,7 +52,7 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
         **_RECONNECTS,
         "JUPYTER_CONFIG_DIR": str(folder),
         "JUPYTER_DATA_DIR": str(folder),
-        "JUPYTER_GATEWAY_URL": f"http://127.0.0.1:{forward.local_port}{quote(server.base_url)}",
+        "JUPYTER_GATEWAY_URL": url(LOCALHOST, forward.local_port, quote(server.base_url)),
     }
     if sys.platform != "win32":  # there the shell would not wait for it
         environment[_PIPE] = str(_pipe_with(server.token))

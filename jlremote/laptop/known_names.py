@@ -5,9 +5,7 @@ those of hosts are in ssh's configuration.
 
 A session is `NAME.jlr` for ssh, which needs no line for a name: one pattern has all of them. But
 shells complete the names of `Host` lines, and editors list them. So once `jlr ssh-config --install`
-has made a file that ssh reads, it begins with such lines, which follow the records. A link that has
-served a name listens at a control socket of that name, where the next `ssh` finds it. When a
-session of such a name comes or goes the socket is removed, and the name is looked up again.
+has made a file that ssh reads, it begins with such lines, which follow the records.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,8 +25,6 @@ from jlremote.text import is_host, is_name
 
 SUFFIX = ".jlr"
 PATTERN = f"Host *{SUFFIX}\n"  # begins what is the same for all names
-_FOLDER = "ssh"
-_USUAL_BYTES = len(f"{_FOLDER}/") + 40  # of a socket's path below the runtime folder
 
 _USER_CONFIG, _SYSTEM_CONFIG = Path("~/.ssh/config"), Path("/etc/ssh/ssh_config")
 _DEPTH = 16  # as in ssh's readconf.c: a deeper Include counts as a loop
@@ -72,27 +67,8 @@ def with_names(config: str) -> str:
     return names + config[max(begin, 0) :]
 
 
-def control_folder() -> Path:
-    """Return the folder of the control sockets (see `private_directory`)."""
-    return paths.private_directory(paths.socket_directory(_USUAL_BYTES) / _FOLDER)
-
-
-def control_socket(name: str) -> Path | None:
-    """Return the path of a name's control socket, `None` where it can have none: only Linux can."""
-    path = control_folder() / name
-    fits = len(os.fsencode(path)) <= paths.SOCKET_PATH_BYTES and path.name == name
-    return path if sys.platform == "linux" and fits else None
-
-
-def refresh(*changed: str | None) -> None:
-    """Write the known names to ssh's file, if that exists; a failure leaves the old names.
-
-    `changed` are the names of the session that came, went or was written anew.
-    """
-    with suppress(JlrError, OSError):
-        for name in filter(None, changed):
-            for socket in control_folder().glob(f"{glob.escape(name)}*"):
-                socket.unlink(missing_ok=True)
+def refresh() -> None:
+    """Write the known names to ssh's file, if that exists; a failure leaves the old names."""
     with suppress(JlrError, OSError, UnicodeDecodeError):
         file = config_file()
         if not file.exists():

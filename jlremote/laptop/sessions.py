@@ -142,13 +142,13 @@ find, load_all, unreadable = _RECORDS.find, _RECORDS.load_all, _RECORDS.unreadab
 def save(record: SessionRecord) -> None:
     """Write a record, whole."""
     _RECORDS.save(record)
-    known_names.refresh(record.name, record.typed)
+    known_names.refresh()
 
 
 def delete(record: SessionRecord) -> None:
     """Delete a record; one that is gone already is fine."""
     _RECORDS.delete(record)
-    known_names.refresh(record.name, record.typed)
+    known_names.refresh()
 
 
 @dataclass(frozen=True)

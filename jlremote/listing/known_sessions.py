@@ -16,6 +16,7 @@ from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.links import Unreached, link_of, status_of
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
+from jlremote.jupyter.endpoint import hostname
 from jlremote.jupyter.presence import Presence, look
 from jlremote.jupyter.survey import refuse_halted
 from jlremote.laptop.sessions import SessionRecord
@@ -154,12 +155,13 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
 
 def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
+    name = api.accepted_name(hostname(record.host, record.name))
     try:
         kernels = api.kernels()
     except AccessRefused:
-        return of_forward(record, forward, Access.PASSWORD)
+        return of_forward(record, forward, Access.PASSWORD, name)
     access = Access.TOKEN if forward.server.token else Access.OPEN
-    report = replace(of_forward(record, forward, access), kernels=kernels)
+    report = replace(of_forward(record, forward, access, name), kernels=kernels)
     return report if report.idle_stop is None else _with_use(link, record, report, api)
 
 

@@ -12,6 +12,7 @@ from jlremote.forwards.jupyter_check import access_note
 from jlremote.jupyter.endpoint import time_limit_warning
 from jlremote.laptop.settings.options import NO_CONTAINER
 from jlremote.link.wire.states import State
+from jlremote.place.host.addresses import LOCALHOST
 from jlremote.text import joined
 from jlremote.times import utc
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from jlremote.place.host.job import Job
 
 
-_NOT_IN_JSON = ("page", "is_default", "started_here")
+_NOT_IN_JSON = ("is_default", "started_here")
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,10 @@ class SessionReport:
     since: str | None = None  # since when it is in that state, ISO 8601 in UTC, if that is known
     # one sentence that says why, where the state is not `up`, or what is wrong all the same
     detail: str | None = None
-    # its address for programs, on 127.0.0.1, with the token where one is known
+    # its addresses with the token, where one is known: for programs on 127.0.0.1, and for a
+    # browser of an origin that only this session has
     url: str | None = None
+    page: str | None = None
     local_port: int | None = None  # TCP port on 127.0.0.1
     image: str | None = None
     # the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none
@@ -68,9 +71,8 @@ class SessionReport:
     reason: str | None = None
     mounts: tuple[MountReport, ...] = ()  # its folders that are mounted on this machine
     ports: tuple[PortReport, ...] = ()
-    # Not in JSON: the address for a browser, of an origin that only this session has; whether
-    # commands mean it, of several, without SESSION; whether this very call launched its Jupyter.
-    page: str | None = None
+    # Not in JSON: whether commands mean it, of several, without SESSION; whether this very call
+    # launched its Jupyter.
     is_default: bool = False
     started_here: bool = False
 
@@ -112,19 +114,23 @@ def of_unreached(record: SessionRecord, why: Unreached) -> SessionReport:
 
 
 def of_forward(
-    record: SessionRecord, forward: ForwardStatus, access: str | None = None
+    record: SessionRecord,
+    forward: ForwardStatus,
+    access: str | None = None,
+    hostname: str = LOCALHOST,
 ) -> SessionReport:
-    """Report a session by its record and its forward; `access` is what its server asks for."""
+    """Report a session by its record and its forward.
+
+    `access` is what its server asks for, and `hostname` the name by which a browser reaches it.
+    """
     report = of_record(record, forward.state, utc(forward.since), forward.detail)
     if called := forward.endpoint.place.called:
         why = f"its container is called `{called}` by now"
         report = replace(report, container=called, detail=joined(forward.detail, why))
     if forward.state != State.UP:
         return report
-    server = forward.server
-    known = replace(
-        report, url=server.address(forward.local_port), idle_stop=server.idle_stop or None
-    )
+    urls, idle_stop = address.address_of(forward, hostname), forward.server.idle_stop or None
+    known = replace(report, url=urls.url, page=urls.page, idle_stop=idle_stop)
     if access is None:
         return known
     detail = joined(access_note(access, record.host), report.detail)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from jlremote.errors import JlrError
 from jlremote.forwards import address
@@ -26,6 +27,7 @@ from jlremote.listing.session_report import (
     of_unreached,
     with_time_left,
 )
+from jlremote.place.host.addresses import LOCALHOST
 from jlremote.selection import session_selection
 from jlremote.times import utc
 
@@ -73,6 +75,7 @@ class SessionView:
         self._record = record
         self._kernels = first.kernels
         self._access = first.access
+        self._hostname = urlsplit(first.page or "").hostname or LOCALHOST
         self._told = first  # what the host said last
         self._told_at = time.monotonic()
         self._ask = ask
@@ -102,7 +105,7 @@ class SessionView:
         if forward is None:
             return self._without_link(record)
         self._gone_since = None
-        report = of_forward(record, forward, self._access)
+        report = of_forward(record, forward, self._access, self._hostname)
         ports = address.reports(record, status.further(record.name))
         report = replace(report, ports=ports, kernels=self._latest_kernels(forward))
         return self._with_job(report)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from jlremote.containers import jupyter_launch, provision
-from jlremote.forwards.address import PortReport, address_of, reports
+from jlremote.forwards.address import PortReport, reports
 from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
 from jlremote.forwards.local_ports import check_free, hold, host_port
 from jlremote.gpus import allocation
@@ -73,11 +73,10 @@ def start(request: StartRequest, context: Context) -> SessionReport:
             access = refuse_open(host, forward, allowed=attempt.open_allowed)
         record, ports = _remember(attempt, container, forward)
     up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
-    report = of_forward(record, up, access)
+    report = of_forward(record, up, access, hostname)
     if runtime.in_jobs:
         report = with_job(report, session_job.read_jobs(host, name).get(name))
-    page = address_of(up, hostname).page
-    return replace(report, page=page, ports=ports, started_here=launched)
+    return replace(report, ports=ports, started_here=launched)
 
 
 def _ensured(

@@ -124,7 +124,7 @@ def test_usage_errors_have_the_form_of_all_errors(
     [
         (("open",), errors.NotFound("no `x`\x7f", hint="mend it"), "no `x`\x7f", 6),
         (("list", "dgx"), errors.JlrError("it failed"), "it failed", 1),
-        (("-v", "stop", "--all"), KeyboardInterrupt(), "interrupted", 130),
+        (("--verbose", "stop", "--all"), KeyboardInterrupt(), "interrupted", 130),
         (("status",), KeyError("odd"), "KeyError: 'odd'", 3),
         (("start", "dgx", "--port", "x"), None, "`x` is not a port", 2),
         (("strat",), None, "no such command `strat`", 2),

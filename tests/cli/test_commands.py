@@ -14,7 +14,17 @@ from jlremote.images.login import LoginReport
 from jlremote.listing.session_report import SessionReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopAllReport, StopReport
-from tests.cli.conftest import ADDRESS, BASE, REPORT, TOKEN, URL, Jlr, Workflows, remember
+from tests.cli.conftest import (
+    ADDRESS,
+    BASE,
+    PAGE,
+    REPORT,
+    TOKEN,
+    URL,
+    Jlr,
+    Workflows,
+    remember,
+)
 
 
 @pytest.mark.parametrize(
@@ -167,14 +177,14 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
             [vars(STOPPED)],
         ),
         (("stop", "--all"), "sessions.stop.stop_all", StopAllReport((), None), []),
-        (("open", "--no-browser"), "sessions.open.address", ADDRESS, {"url": URL}),
+        (("open", "--no-browser"), "sessions.open.address", ADDRESS, {"url": URL, "page": PAGE}),
         (("restart", "c", "--force"), "sessions.restart.restart", REPORT, REPORT.to_json()),
         (("renew", "c"), "sessions.restart.renew", RENEWED, RENEWED.to_json()),
         (
             ("url", "c"),
             "sessions.open.address",
             ADDRESS,
-            {"url": URL, "base": BASE, "token": TOKEN},
+            {"url": URL, "page": PAGE, "base": BASE, "token": TOKEN},
         ),
         (
             ("push", "dgx", "a/b"),

@@ -79,7 +79,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr start d", ["dgx", "dgx-old"]),
         ("jlr start me@d", ["me@dgx", "me@dgx-old"]),
         ("jlr start dgx ", ["cont1", "twin"]),
-        ("jlr -v --no-input start dgx c", ["cont1"]),
+        ("jlr --verbose --no-input start dgx c", ["cont1"]),
         ("jlr open ", ["cont1", "cont2", "gpu.lab.org/twin", "dgx/twin"]),
         ("jlr stop c", ["cont1", "cont2"]),
         ("jlr status dgx/", ["dgx/cont1", "dgx/twin"]),

@@ -226,21 +226,19 @@ def test_an_empty_value_drops_the_setting_and_is_an_error_of_a_repeatable_option
 @pytest.mark.parametrize(
     ("argv", "volumes", "verbose"),
     [
-        (("-v", "start", "dgx", "cont1"), (), True),
-        (("start", "-v", "dgx", "cont1"), (), True),
-        (("start", "dgx", "cont1", "-v"), (), True),
-        (("start", "dgx", "cont1", "-v", "--no-browser"), (), True),
+        (("--verbose", "start", "dgx", "cont1"), (), True),
+        (("start", "dgx", "cont1", "--verbose"), (), True),
         (("start", "-v", "/a:/b", "dgx", "cont1"), ("/a:/b",), False),
         (
             ("start", "dgx", "cont1", "-v", "~/a:/b", "-v", "named:/c"),
             ("~/a:/b", "named:/c"),
             False,
         ),
-        (("start", "dgx", "cont1", "-v", "-v", "/data"), ("/data",), True),
+        (("start", "dgx", "cont1", "--verbose", "-v", "a:/b"), ("a:/b",), True),
         (("start", "dgx", "cont1", "--", "-v", "x"), (), False),
     ],
 )
-def test_v_without_a_volume_is_verbose_before_and_after_the_command(
+def test_v_is_a_volume_and_verbose_has_no_letter(
     argv: tuple[str, ...], volumes: tuple[str, ...], verbose: bool, jlr: Jlr, workflows: Workflows
 ) -> None:
     def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
@@ -251,6 +249,28 @@ def test_v_without_a_volume_is_verbose_before_and_after_the_command(
     outcome = jlr(*argv[: 1 + argv.index("start")], "--dry-run", *argv[1 + argv.index("start") :])
     assert (outcome.code, outcome.stdout.split()) == (0, list(volumes))
     assert ("on the host" in outcome.stderr) == verbose
+    unknown = jlr("-v", *argv)
+    assert (unknown.code, "did you mean `--verbose`?" in unknown.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("volume", "spelling"),
+    [
+        ("data", "-v data:/data"),
+        ("/raid/me/", "-v /raid/me:/me"),
+        ("~/proj", "-v ~/proj:/proj"),
+    ],
+)
+def test_a_volume_without_a_target_is_refused_with_its_spelling(
+    volume: str, spelling: str, jlr: Jlr, workflows: Workflows, laptop: Path
+) -> None:
+    for words in (("-v", volume), ("--volume", volume)):
+        outcome = jlr("start", "dgx", "cont1", *words)
+        assert (outcome.code, f"`{spelling}`" in outcome.stderr) == (2, True)
+    assert jlr("run", "dgx", "--image", "x", "-v", volume, "--", "ls").code == 2
+    settle(laptop, f'[defaults]\nvolume = ["{volume}"]\n')
+    assert f"`--volume {volume}` ([defaults])" in jlr("start", "dgx", "cont1").stderr
+    assert not workflows.calls
 
 
 @pytest.mark.parametrize("container", [(), ("cont1",)])
@@ -271,7 +291,6 @@ def test_words_after_two_dashes_are_arguments_of_the_engine(
     [
         (("extra",), "unexpected argument `extra`"),
         (("--", "--cap-add", "A", "alpine"), "unexpected argument `alpine`"),
-        (("-v", "x"), "a volume is `-v SOURCE:TARGET`"),
         (("--", "--cap-add=A", "alpine"), "unexpected argument `alpine`"),
         (("--", "--name", "other"), "`--name` cannot be given after `--`"),
         (("--", "--entrypoint=sh"), "`--entrypoint` cannot be given after `--`"),

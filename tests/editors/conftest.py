@@ -7,7 +7,7 @@ import secrets
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,6 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.sessions.parts import started
@@ -38,7 +37,7 @@ class Clients:
 
     laptop: Laptop
     inside: Container
-    config: Path  # as users have it: a plain command shares the link's connection
+    config: Path
 
     @property
     def name(self) -> str:
@@ -91,22 +90,3 @@ def clients(engine: Engine, sshd: SSHServer, account: Account, keys: Keys) -> It
         config.write_text(block.stdout, encoding="utf-8")
         yield Clients(laptop, inside, config)
     factory.remove_all()
-
-
-@pytest.fixture(params=["own", "shared"])
-def either(request: pytest.FixtureRequest, clients: Clients) -> Clients:
-    """Clients that have a connection of their own, then such as can only share the link's."""
-    first = {"own": "ControlPath none", "shared": "ProxyCommand false"}[request.param]
-    config = clients.config.with_name(f"{request.param}_config")
-    rest = clients.config.read_text(encoding="utf-8")
-    config.write_text(f"Host *.jlr\n    {first}\n{rest}", encoding="utf-8")
-    chosen = replace(clients, config=config)
-    for host in ("lab.jlr", clients.name, f"{clients.inside.name}.lab.jlr"):
-
-        def runs(host: str = host) -> bool:
-            """The link listens once it has served the name, and knows that the session runs."""
-            done = clients.ssh(host, "true")
-            return done.returncode == chosen.ssh(host, "true").returncode == 0
-
-        wait_until(runs, f"a command of `{host}`", SECONDS)
-    return chosen

@@ -43,13 +43,13 @@ def same(one: Path, other: Path) -> None:
 
 
 def test_scp_keeps_names_modes_and_times_both_ways(
-    either: Clients, tree: Path, tmp_path: Path
+    clients: Clients, tree: Path, tmp_path: Path
 ) -> None:
-    scp = ("scp", "-F", str(either.config), "-rp")
-    either.ssh(either.name, "rm -rf /var/tmp/sent")
-    sent = either.run(*scp, str(tree), f"{either.name}:/var/tmp/sent")
+    scp = ("scp", "-F", str(clients.config), "-rp")
+    clients.ssh(clients.name, "rm -rf /var/tmp/sent")
+    sent = clients.run(*scp, str(tree), f"{clients.name}:/var/tmp/sent")
     assert sent.returncode == 0, sent
-    got = either.run(*scp, f"{either.name}:/var/tmp/sent", str(tmp_path / "got"))
+    got = clients.run(*scp, f"{clients.name}:/var/tmp/sent", str(tmp_path / "got"))
     assert got.returncode == 0, got
     same(tree, tmp_path / "got")
 

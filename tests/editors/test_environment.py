@@ -49,14 +49,14 @@ def arguments_seen() -> Iterator[list[bytes]]:
 
 @pytest.mark.parametrize("place", ["session", LONG("host")])
 def test_no_variable_of_a_client_is_among_the_arguments_on_the_host(
-    either: Clients, place: str
+    clients: Clients, place: str
 ) -> None:
-    name = {"session": either.name, "host": "lab.jlr"}[place]
+    name = {"session": clients.name, "host": "lab.jlr"}[place]
     value, word = f"it's {secrets.token_hex(8)}", secrets.token_hex(8)
     sent = {"LC_SECRET": value, "GIT_PROTOCOL": f"{value}\n2"}
     data = b"first\n" * 50_000
     with arguments_seen() as seen:
-        done = either.ssh(
+        done = clients.ssh(
             *("-o", "SendEnv=LC_SECRET GIT_PROTOCOL", name),
             f'printf "%s|" {word} "$LC_SECRET" "$GIT_PROTOCOL"; cat',
             given=data,

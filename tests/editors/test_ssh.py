@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,34 +19,34 @@ from tests.shell.parts import running
 
 
 def test_a_command_runs_as_the_sessions_user_in_its_folder_with_its_environment(
-    either: Clients, account: Account
+    clients: Clients, account: Account
 ) -> None:
-    done = either.ssh(either.name, "hostname; id -un; pwd; echo $OURS; echo oops >&2; exit 7")
-    host = either.inside.execute("hostname").strip()
+    done = clients.ssh(clients.name, "hostname; id -un; pwd; echo $OURS; echo oops >&2; exit 7")
+    host = clients.inside.execute("hostname").strip()
     assert done.returncode == 7, done
     assert done.stdout.decode().split() == [host, "root", "/srv", "here"]
     assert done.stderr == b"oops\n"
-    by_host = either.ssh(f"{either.inside.name}.lab.jlr", "hostname")
+    by_host = clients.ssh(f"{clients.inside.name}.lab.jlr", "hostname")
     assert by_host.stdout.decode().strip() == host
-    there = either.ssh("lab.jlr", "id -un; pwd")
+    there = clients.ssh("lab.jlr", "id -un; pwd")
     assert there.stdout.decode().split() == [account.name, str(account.home)]
 
 
-def test_bytes_quotes_and_exit_codes_arrive_as_they_are(either: Clients) -> None:
+def test_bytes_quotes_and_exit_codes_arrive_as_they_are(clients: Clients) -> None:
     data = os.urandom(8_000_001)
-    done = either.ssh(either.name, "tee /dev/stderr; sha256sum", given=data)
+    done = clients.ssh(clients.name, "tee /dev/stderr; sha256sum", given=data)
     digest = hashlib.sha256(b"").hexdigest()
     assert done.stdout == data + f"{digest}  -\n".encode()
     assert done.stderr == data
     words = "printf '[%s]' 'it'\\''s' \"$((1+1)) é\" '\x1b[31m' 'two  words'"
-    told = either.ssh(either.name, words)
+    told = clients.ssh(clients.name, words)
     assert told.stdout.decode() == "[it's][2 é][\x1b[31m][two  words]"
     for code in (0, 1, 126, 255):
-        assert either.ssh(either.name, f"exit {code}").returncode == code
-    assert either.ssh(either.name, "kill -KILL $$").returncode == 137
-    allowed = either.ssh(
+        assert clients.ssh(clients.name, f"exit {code}").returncode == code
+    assert clients.ssh(clients.name, "kill -KILL $$").returncode == 137
+    allowed = clients.ssh(
         *("-o", "SetEnv=LC_TIME=de_DE SECRET=x GIT_PROTOCOL=version=2"),
-        *(either.name, "echo $LC_TIME $GIT_PROTOCOL [$SECRET]"),
+        *(clients.name, "echo $LC_TIME $GIT_PROTOCOL [$SECRET]"),
     )
     assert allowed.stdout == b"de_DE version=2 []\n"
 
@@ -90,7 +89,7 @@ def test_a_session_that_does_not_run_and_keys_of_others_are_refused(clients: Cli
     key = next(line.split()[1] for line in ours if "IdentityFile" in line)
     config = clients.laptop.folder / "stranger_config"
     config.write_text("\n".join(ours).replace(key, str(stranger)) + "\n", encoding="utf-8")
-    refused = clients.run("ssh", "-F", str(config), "-S", "none", clients.name, "true")
+    refused = clients.run("ssh", "-F", str(config), clients.name, "true")
     assert refused.returncode == 255
     assert b"Permission denied (publickey)" in refused.stderr
 
@@ -103,32 +102,26 @@ def test_another_user_of_the_laptop_reaches_neither_key_nor_link(clients: Client
     proxy = clients.run(*other, "jlr", "proxy", clients.name, given=b"SSH-2.0-other\r\n")
     assert proxy.returncode != 0
     assert not proxy.stdout
-    sockets = clients.laptop.environment["XDG_RUNTIME_DIR"] + "/jlr/ssh"
-    connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{sockets}/{clients.name}')"
-    assert clients.ssh(clients.name, "true").returncode == 0  # which makes the socket
-    assert clients.run(sys.executable, "-c", connect).returncode == 0
-    denied = clients.run(*other, sys.executable, "-c", connect)
-    assert b"PermissionError" in denied.stderr, denied
     assert clients.run("jlr", "proxy", clients.name, given=b"SSH-2.0-us\r\n").stdout[:4] == b"SSH-"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["session", "host"])
-def test_a_gigabyte_arrives_whole_both_ways(either: Clients, place: str) -> None:
-    name = either.name if place == "session" else "lab.jlr"
-    ssh = f"ssh -F {either.config} {name}"
+def test_a_gigabyte_arrives_whole_both_ways(clients: Clients, place: str) -> None:
+    name = clients.name if place == "session" else "lab.jlr"
+    ssh = f"ssh -F {clients.config} {name}"
     make = "import os\nfor _ in range(1000): os.write(1, os.urandom(1_000_000))"
     script = f"""
 python3 -c '{make}' | tee given | {ssh} 'tee /dev/stderr' 2>err | sha256sum
 sha256sum <err; sha256sum <given; wc -c <err; rm err given
 """
-    done = either.run("bash", "-c", script, timeout=280)
+    done = clients.run("bash", "-c", script, timeout=280)
     out, err, given, size = done.stdout.decode().split("\n")[:4]
     assert (out, err, size) == (given, given, "1000000000"), done
 
 
 def test_a_name_is_one_word_of_the_proxys_command(clients: Clients, tmp_path: Path) -> None:
-    """ssh refuses most signs in a name; a version that takes them runs nothing of it either."""
+    """ssh refuses most signs in a name; a version that takes them runs nothing of it clients."""
     noted, program = tmp_path / "noted", tmp_path / "program"
     program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >>{noted}\n")
     program.chmod(0o755)
@@ -147,7 +140,7 @@ def test_a_name_is_one_word_of_the_proxys_command(clients: Clients, tmp_path: Pa
         '";x".jlr',
     ]
     for name in names[:4]:
-        ssh = ("ssh", "-F", str(config), "-o", "ControlPath=none", name)
+        ssh = ("ssh", "-F", str(config), name)
         subprocess.run(ssh, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=SECONDS, check=False)
     for name in names[4:]:
         subprocess.run(("sh", "-c", f"exec {called.replace('%n', name)}"), cwd=tmp_path, check=True)

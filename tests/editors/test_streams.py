@@ -21,32 +21,32 @@ sys.exit(9)
 """
 
 
-def test_many_bytes_go_both_ways(either: Clients) -> None:
+def test_many_bytes_go_both_ways(clients: Clients) -> None:
     data = os.urandom(30_000_001)
-    done = either.ssh(either.name, f"exec python3 -c '{LOOK}'", given=data)
+    done = clients.ssh(clients.name, f"exec python3 -c '{LOOK}'", given=data)
     assert done.stderr.decode() == hashlib.sha256(data).hexdigest()
     assert (done.returncode, done.stdout == data) == (9, True)
 
 
 def test_a_lost_connection_ends_the_input_of_the_command_there(
-    either: Clients, sshd: SSHServer
+    clients: Clients, sshd: SSHServer
 ) -> None:
     begin = "head -c 30000000 /dev/zero; cat >/dev/null; : 631"
-    lost = either.popen(either.name, begin)
+    lost = clients.popen(clients.name, begin)
     assert lost.stdout is not None
     assert len(lost.stdout.read(30_000_000)) == 30_000_000
     sshd.drop_connections()
     told, _ = lost.communicate(timeout=SECONDS)
     assert (lost.returncode, told[:27]) == (255, b"jlr: the connection broke wh"[:27])
-    wait_until(lambda: not running(either.inside, ": 631"), "its end there", SECONDS)
+    wait_until(lambda: not running(clients.inside, ": 631"), "its end there", SECONDS)
 
 
-def test_a_reader_that_leaves_ends_the_command(either: Clients) -> None:
-    argv = ("ssh", "-F", str(either.config), either.name, "yes 633")
+def test_a_reader_that_leaves_ends_the_command(clients: Clients) -> None:
+    argv = ("ssh", "-F", str(clients.config), clients.name, "yes 633")
     line = " ".join(f"'{word}'" for word in argv)
     read = subprocess.run(
         ("sh", "-c", f"{line} | head -c 9000000 | wc -c"),
-        env=either.laptop.environment, capture_output=True, text=True, timeout=SECONDS, check=True,
+        env=clients.laptop.environment, capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
     assert read.stdout.strip() == "9000000"
-    wait_until(lambda: not running(either.inside, "yes 633"), "its end there", SECONDS)
+    wait_until(lambda: not running(clients.inside, "yes 633"), "its end there", SECONDS)

@@ -111,7 +111,7 @@ THEIRS = {
     *("identityfile", "certificatefile", "identityagent", "hostbasedauthentication"),
     *("canonicaldomains", "canonicalizefallbacklocal", "canonicalizemaxdots"),
     *("localforward", "localcommand", "serveralivecountmax"),
-    *("sendenv", "setenv", "controlpath"),  # the path where `ControlMaster` is off
+    *("sendenv", "setenv"),
 }
 
 
@@ -122,14 +122,12 @@ def test_each_setting_is_ours_or_does_no_harm(hostile: Clients, clients: Clients
     changed = {line.partition(" ")[0] for line in settings(hostile) - settings(clients)}
     assert changed <= THEIRS
     names = {name.lower() for name in re.findall(r"^    (\w+)", HOSTILE, re.MULTILINE)}
-    assert changed >= names & THEIRS - {"controlpath"}
+    assert changed >= names & THEIRS
 
 
-@pytest.mark.parametrize("way", ["own", "shared"])
-def test_a_command_has_its_streams_variables_and_status(hostile: Clients, way: str) -> None:
-    options = ("-S", "none") if way == "own" else ()
+def test_a_command_has_its_streams_variables_and_status(hostile: Clients) -> None:
     for name in (hostile.name, "lab.jlr"):
-        done = hostile.ssh(*options, name, "cat; echo $LC_HOSTILE; exit 7", given=b"given\n")
+        done = hostile.ssh(name, "cat; echo $LC_HOSTILE; exit 7", given=b"given\n")
         assert (done.returncode, done.stdout) == (7, b"given\nyes\n"), done
 
 

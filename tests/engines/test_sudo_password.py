@@ -94,7 +94,7 @@ def test_commands_are_shown_as_a_person_can_type_them(owner: Laptop, session: st
     assert plan.startswith("sudo docker network create ")
     assert "\nsudo docker create " in plan
     assert plan.endswith(f"\nsudo docker start {session}-2\n")
-    seen = without_terminal(owner, "-v", "images", "lab", *BY_SUDO)
+    seen = without_terminal(owner, "--verbose", "images", "lab", *BY_SUDO)
     assert "(sudo docker image ls " in seen.stderr, seen
     assert "sudo -A" not in seen.stderr
 
@@ -159,7 +159,7 @@ def test_a_link_that_comes_back_still_knows_it(
 def test_it_is_found_nowhere_while_a_command_runs(
     owner: Laptop, session: str, host: EnginesHost
 ) -> None:
-    words = ("-v", "shell", session, "--", "sh", "-c", "echo $((40 + 2)) is ready; cat")
+    words = ("--verbose", "shell", session, "--", "sh", "-c", "echo $((40 + 2)) is ready; cat")
     with at_terminal(owner, *words) as shell:
         shell.sees("42 is ready")
         there = [
@@ -174,7 +174,7 @@ def test_it_is_found_nowhere_while_a_command_runs(
         shell.interrupts()
         shell.ends()
     assert not leaked(shell.text)
-    verbose = without_terminal(owner, "-v", "images", "lab", *BY_SUDO)
+    verbose = without_terminal(owner, "--verbose", "images", "lab", *BY_SUDO)
     assert "docker image ls" in verbose.stderr
     assert not leaked(str(verbose))
 

@@ -168,7 +168,7 @@ def test_the_key_is_in_no_argument_environment_or_log(
     image = slow_image("me/key:1", 30_000_000)
     encoded = base64.b64encode(f"$oauthtoken:{registry.key}".encode()).decode()
     seen = []
-    with laptop.spawn("-v", "pull", "lab", image) as process:
+    with laptop.spawn("--verbose", "pull", "lab", image) as process:
         try:
             wait_until(lambda: slow_line.carried > 3_000_000, "the pull", timeout=60)
             for found in (*account.processes(), *laptop.processes()):

@@ -118,12 +118,12 @@ def test_one_session_is_enough_and_none_is_reported(
         failed(start(laptop, "none"), 7, "opens no more sessions", "`MaxSessions`")
 
 
-def test_settings_not_honoured_are_reported_once_and_only_with_v(
+def test_settings_not_honoured_are_reported_once_and_only_with_verbose(
     laptop: Laptop, host: Host
 ) -> None:
     name = host(settings=["ForwardAgent yes", "LocalForward 9999 localhost:80"])
     for _ in range(2):  # on a new link, and on one that is there
-        verbose = start(laptop, name, "-v")
+        verbose = start(laptop, name, "--verbose")
         assert verbose.status == 0
         for setting in ("forwardagent yes", "localforward 9999"):
             assert verbose.stderr.count(f"host: `{setting}") == 1

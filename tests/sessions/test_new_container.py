@@ -208,7 +208,8 @@ def test_volumes_without_a_name_go_with_their_container(
     lasting_laptop: Laptop, container: ContainerFactory, engine: Engine
 ) -> None:
     name = container.name()
-    started(lasting_laptop, name, "--image", "lab/jupyter", "--volume", "/scratch")
+    words = ("lab", name, "--image", "lab/jupyter", "--no-browser", "--", "--volume=/scratch")
+    assert lasting_laptop.jlr("start", *words).status == 0
     volume = engine.docker("inspect", "--format", "{{(index .Mounts 0).Name}}", name)
     assert lasting_laptop.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 0
     assert engine.try_docker("volume", "inspect", volume).status != 0

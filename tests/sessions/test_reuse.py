@@ -47,7 +47,7 @@ def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
     other = start(laptop, "lab", here.name, *env, "--env", "MORE=1")
     after = f"`--env` applies to the next one only, after `jlr stop lab/{here.name}`"
     assert (after in other.stderr, "--remove" in other.stderr) == (True, False), other
-    restarted = laptop.jlr("-v", "restart", here.name, timeout=START_SECONDS)
+    restarted = laptop.jlr("--verbose", "restart", here.name, timeout=START_SECONDS)
     assert restarted.status == 0, restarted
     assert ("docker exec" in restarted.stderr, "s3same" in restarted.stderr) == (True, False)
     with started(laptop, here).notebook("env.ipynb") as kernel:

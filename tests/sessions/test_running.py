@@ -98,9 +98,31 @@ def test_status_tells_which_kernels_are_busy_and_since_when(session: Session) ->
         busy.interrupt()
 
 
-def test_url_prints_the_url_and_nothing_else(session: Session) -> None:
-    printed = session.laptop.jlr("url", session.name)
-    assert (printed.stdout, printed.stderr) == (session.url + "\n", "")
+def test_all_commands_give_a_program_one_url_and_a_browser_the_other(session: Session) -> None:
+    name, url, page = session.name, session.url, session.report["page"]
+    assert (urlsplit(url).hostname, urlsplit(page).port) == ("127.0.0.1", session.port)
+    assert str(urlsplit(page).hostname).endswith(".localhost")
+    for words, line in (
+        (("url", name), url),
+        (("url", name, "--browser"), page),
+        (("open", name, "--no-browser"), url),
+        (("start", "lab", name, "--no-browser"), url),
+    ):
+        printed = session.laptop.jlr(*words)
+        assert printed.stdout == line + "\n", words
+        if words[0] == "url":
+            assert printed.stderr == ""
+        report = json.loads(session.laptop.jlr(*words, "--json").stdout)
+        assert (report["url"], report["page"]) == (url, page), words
+    [listed] = [r for r in json.loads(session.laptop.jlr("list", "--json").stdout) if r["url"]]
+    assert (listed["url"], listed["page"]) == (url, page)
+    assert f"url:       {url}\n" in session.laptop.jlr("status", name).stdout
+    with session.laptop.terminal("jlr", "status", name) as terminal:
+        terminal.expect_exact(page)
+    session.laptop.jlr("open", name)
+    wait_until(lambda: session.laptop.opened(), "the browser's start")
+    redirect = Path(unquote(urlsplit(session.laptop.opened()[-1]).path)).read_text()
+    assert [unescape(href) for href in re.findall(r'href="([^"]*)"', redirect)] == [page, url]
 
 
 @pytest.mark.parametrize("selected", [True, False])
@@ -254,7 +276,7 @@ def test_why_a_session_does_not_run_is_told_on_the_page_too(
     docker, name = here.engine.docker, here.name
     start_inside(here, 8888)
     session = started(laptop, here)
-    commands = laptop.jlr("-v", "shell", name, "--", "true").stderr
+    commands = laptop.jlr("--verbose", "shell", name, "--", "true").stderr
     assert "docker exec" in commands, commands
     assert "inspect" not in commands, "the link has proved the container"
 

@@ -29,7 +29,7 @@ _FILE = re.compile(r"\.[A-Za-z]\w*$")
 @click.argument("path", required=False)
 @shared.browser_options
 @shared.shared_option
-@shared.json_option("Print the URL in a JSON object.")
+@shared.json_option("Print both URLs as a JSON object: `page` is for a browser, `url` else.")
 def open_session(
     invocation: Invocation,
     session: str | None,
@@ -56,7 +56,7 @@ def open_session(
     context = invocation.context()
     selector, file = _session_or_path(session, path, invocation)
     page = address(selector, file, context, as_shared=as_shared)
-    answer_either(shown(page), {"url": page.url})
+    answer_either(shown(page), vars(page))
     shared.browse(page, context, browser=name, asked=browser is not None)
 
 
@@ -64,12 +64,15 @@ def open_session(
 @shared.session_argument
 @option("--base part", "Print the URL without its token.", flag_value="base")
 @option("--token part", "Print the token.", flag_value="token")
-@shared.json_option("Print all three as a JSON object.")
+@option("--browser part", "Print the URL for a browser.", flag_value="page")
+@shared.json_option("Print all four as a JSON object: `url`, `page`, `base`, `token`.")
 def url(invocation: Invocation, session: str | None, part: str | None) -> None:
     """Print a session's URL and nothing else.
 
-    The URL contains the token, which gives full access to the session. Give it to a script, or to
-    the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
+    The URL contains the token, which gives full access to the session. It is for programs, as a
+    script or the "Existing Jupyter Server" of VS Code: http://127.0.0.1:PORT. Those that want both
+    apart take --base and --token. --browser prints the session's own name, as `jlr start` does on a
+    terminal: http://NAME-HOST.localhost:PORT.
 
     Examples:
         jlr url dgx/cont1
@@ -77,9 +80,9 @@ def url(invocation: Invocation, session: str | None, part: str | None) -> None:
     """
     from jlremote.sessions.open import address
 
-    found = address(session, None, invocation.context()).url
-    token = parse_qs(urlsplit(found).query).get("token", [""])[0]
-    parts = {"url": found, "base": urljoin(found, "."), "token": token}
+    found = address(session, None, invocation.context())
+    token = parse_qs(urlsplit(found.url).query).get("token", [""])[0]
+    parts = vars(found) | {"base": urljoin(found.url, "."), "token": token}
     answer_either(parts[part or "url"], parts)
 
 

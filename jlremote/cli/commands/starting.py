@@ -211,7 +211,7 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
     except NotFound as missing:  # the session runs
         context.progress.note(f"{missing.message}; {missing.hint}")
         return report
-    return replace(report, url=page.url, page=page.page)
+    return replace(report, **vars(page))
 
 
 def _explain(report: SessionReport, context: Context) -> None:

@@ -41,8 +41,7 @@ creation_options = options(
     _container("--image-folder FOLDER", IMAGE_FOLDER),
     _repeated(
         "-v --volume SOURCE:TARGET[:OPTIONS]",
-        "Mount a folder of the host (`~/...`: of your home), or a volume. A bare `-v` is "
-        "`--verbose`.",
+        "Mount a folder of the host (`~/...`: of your home), or a volume.",
     ),
     _repeated("-e --env NAME[=VALUE]", "Set a variable; without VALUE, copy this machine's."),
     _repeated(

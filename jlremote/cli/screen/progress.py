@@ -29,7 +29,7 @@ class Steps:
 
     Args:
         silent: show neither steps nor notes (`--json`, `--quiet`).
-        verbose: show the commands on the host (`-v`), even when silent.
+        verbose: show the commands on the host (`--verbose`), even when silent.
         lasting: whether a step leaves a line; `jlr doctor` prints lines of its own.
     """
 

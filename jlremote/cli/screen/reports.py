@@ -37,7 +37,7 @@ def session_lines(report: SessionReport) -> list[str]:
     facts = {
         "session": f"{report.name} on {report.host}",
         "state": _state(report),
-        "url": report.url,
+        "url": shown(report.address),
         "runtime": report.runtime,
         "container": report.container,
         "image": report.image,

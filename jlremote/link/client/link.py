@@ -243,19 +243,15 @@ class Link:
         """Stop admitting it; return whether it was admitted. Starts no link."""
         return self._ask_if_running("unmount", name=name)
 
-    def serve_ssh(self, place: SshPlace, name: str, *, shares: bool) -> plain_sockets.socket:
+    def serve_ssh(self, place: SshPlace) -> plain_sockets.socket:
         """Ask the link to serve SSH for a place, and return the socket for the client.
-
-        `name` is what the client calls it. If it `shares`, the next client of that name that only
-        runs a command finds the link by its control socket.
 
         Raises:
             Usage: this system's sockets of the link carry no other protocol.
         """
         if sys.platform == "win32":
             raise Usage("ssh clients on Windows cannot use the link yet")
-        request = asdict(place) | {"ssh_name": name, "shares": shares}
-        with self._caller.call("serve_ssh", **request) as call:
+        with self._caller.call("serve_ssh", **asdict(place)) as call:
             for _ in call.messages():
                 pass
             return call.take_over()

@@ -95,13 +95,6 @@ class Forwards:
     def find(self, key: ForwardKey) -> SessionForward | None:
         return self._forwards.get(key)
 
-    def is_sure(self, session: str, container_id: str, connection: Connection) -> bool:
-        """Return whether a session's container is known to run, once its proof has ended."""
-        forward = self.find((session, None))
-        if forward is None or not forward.settled(_PROOF_SECONDS):
-            return False
-        return forward.is_sure(connection, container_id)
-
     def remove(self, key: ForwardKey) -> bool:
         """Stop a forward; return whether there was one."""
         with self._lock:

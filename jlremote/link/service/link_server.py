@@ -248,7 +248,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     events = ContainerEvents(lambda *event: forwards.changed(*event))
     forwards = Forwards(supervisor, find, listen, events.observe, ending)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
-    clients = SshClients(supervisor, forwards.is_sure)
+    clients = SshClients(supervisor)
     jobs = JobNotices(
         lambda timeout: ConnectionHost(files.host, supervisor.wait(timeout)), desktop.shown
     )

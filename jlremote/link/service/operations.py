@@ -141,16 +141,10 @@ class Operations:
         return removed
 
     def serve_ssh(self, conversation: Conversation) -> None:
-        """Serve an ssh client on the conversation's socket, once the host is connected.
-
-        Later ones of its name may share the link's connection, where it `shares`.
-        """
-        request = conversation.request
-        place = served_place(request)
+        """Serve an ssh client on the conversation's socket, once the host is connected."""
+        place = served_place(conversation.request)
         connection = self.supervisor.connection(conversation)
         self.dialer.elevate(connection, place.runtime.inside(place.name, ":"), conversation)
-        if request["shares"]:
-            self.clients.share(request["ssh_name"], place, connection)
         self.clients.serve(conversation.hand_over(), place)
 
     def notify(self, conversation: Conversation) -> bool:

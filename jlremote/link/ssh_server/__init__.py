@@ -8,8 +8,7 @@ one connection to the host, so there is no second login, and nothing is installe
 Read `ssh_clients` (all clients of a link, and their event loop), `client_connection` (the login of
 one, and what it may ask for), `command_channel` (a shell, command or subsystem), `place_forwards`
 (sockets in the session, both ways, and the client's agent) and `served_place` (how a command gets
-where the session runs). A plain command needs none of that: `control_sockets` and `control_client`
-share the link's own connection with it, on the streams that it has passed (`passed_streams`).
+where the session runs).
 
 Decisions:
 
@@ -21,10 +20,10 @@ Who may use it? A client must reach the link's socket, whose folder is 0700 and 
 0600, and then log in with the key of `editors/editor_keys`; the client verifies the host key from
 there. The user's name in the login means nothing: the session's own user is the only one.
 
-Why another way for a plain command? OpenSSH's client shares the connection of another `ssh` that it
-finds at its `ControlPath`: it gives its streams away, and encrypts nothing. So `ssh`, `scp`, and
-`git` begin in half the time, and a byte is encrypted once on the laptop and not three times. Which
-command is plain is decided before ssh looks there (`editors/connection_sharing`).
+Why does the link not serve as ssh's `ControlPath`? Commands would begin in half the time, and their
+bytes be encrypted once on the laptop and not three times. But nothing in that protocol tells
+`ssh -N` from a shell, so each `ssh` would have to be judged by its arguments before, and its
+descriptors would be a further way for bytes.
 
 Why are the requests of a client's own forwards (`ssh -L`) not judged, as those of `ssh/forward`?
 They have no names of ours, and the client chooses the port; a proxy is reached by them, too.

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING
 
 from jlremote.editors.editor_keys import editor_keys
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.ssh_server.control_client import Runs
-from jlremote.link.ssh_server.control_sockets import ControlSockets
 from jlremote.link.ssh_server.served_place import ServedPlace
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.interfaces import Connection
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,9 +32,8 @@ _WINDOW = 2 << 20
 class SshClients:
     """All clients of a link; `gone` is called when one has left."""
 
-    def __init__(self, supervisor: Supervisor, runs: Runs = lambda *_: False) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
         self.gone: Callable[[], None] = lambda: None
-        self._controls = ControlSockets(supervisor.wait, runs, lambda: self.gone())
         self._supervisor = supervisor
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,18 +42,14 @@ class SshClients:
         self._forwards: dict[ServedPlace, PlaceForwards] = {}
 
     def __len__(self) -> int:
-        return len(self._places) + len(self._controls)
+        return len(self._places)
 
     @property
     def selectors(self) -> list[str]:
         """The selector of each client's place."""
         with self._lock:
             places = list(self._places.values())
-        return [place.selector for place in (*places, *self._controls.places)]
-
-    def share(self, name: str, place: ServedPlace, connection: Connection) -> None:
-        """Let each later `ssh NAME` that only runs a command there use the link's connection."""
-        self._controls.listen(name, place, connection)
+        return [place.selector for place in places]
 
     def serve(self, client: socket.socket, place: ServedPlace) -> None:
         """Serve SSH on a connected socket until the client leaves; returns at once."""
@@ -121,14 +113,12 @@ class SshClients:
 
     def end(self, session: str) -> None:
         """End the clients of a session: it was stopped."""
-        self._controls.end(session)
         for client, place in tuple(self._places.items()):
             if place.session == session:
                 _hang_up(client)
 
     def stop(self) -> None:
         """End all clients."""
-        self._controls.stop()
         for client in tuple(self._places):
             _hang_up(client)
         if self._loop is not None:

@@ -134,7 +134,7 @@ def understood(program: str) -> Iterator[None]:
     except ODD as error:
         raise OddAnswer(
             f"cannot read the answer of {program} on the host: {one_line(str(error))[:200]}",
-            hint="`jlr -v …` shows the commands; run them there by hand",
+            hint="`jlr --verbose …` shows the commands; run them there by hand",
         ) from error
 
 

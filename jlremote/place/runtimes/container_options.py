@@ -12,6 +12,7 @@ from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import key
+from jlremote.text import one_line
 from jlremote.untrusted import number
 
 
@@ -85,10 +86,20 @@ def check_arguments(words: tuple[str, ...]) -> None:
         if not word.startswith("-") and (not before.startswith("-") or "=" in before):
             raise Usage(
                 f"unexpected argument `{word}`",
-                hint="options of the engine follow `--`, as in `-- --cap-add SYS_PTRACE`; a volume "
-                "is `-v SOURCE:TARGET`",
+                hint="options of the engine follow `--`, as in `-- --cap-add SYS_PTRACE`",
             )
         before = word
+
+
+def check_volumes(volumes: tuple[str, ...]) -> None:
+    """Refuse a volume without a target (`Usage`): the engine would make an empty one there."""
+    for volume in volumes:
+        if ":" not in volume:
+            source = one_line(posixpath.normpath(volume))
+            raise Usage(
+                f"`--volume {one_line(volume)}` names no folder in the container",
+                hint=f"write `SOURCE:TARGET`: `-v {source}:/{posixpath.basename(source)}`",
+            )
 
 
 # `inspect` does not have the words of the command line, so labels keep them.
@@ -159,8 +170,6 @@ def _of_lists(option: str, wanted: tuple[str, ...], has: tuple[str, ...]) -> lis
 
 def _agree(option: str, asked: str, there: str) -> bool:
     wanted, has = _same(option, asked), _same(option, there)
-    if option == "volume" and ":" not in asked:  # the engine names such a volume itself
-        return True
     if asked.startswith("~") and option == "volume":  # the home folder is not known here
         return bool(wanted[1:] == has[1:] and has[0].endswith(wanted[0][1:]))
     return bool(wanted == has)

@@ -22,7 +22,7 @@ from jlremote.errors import Usage
 from jlremote.ssh.config.tokens import expand_home, local_user
 
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
-# The settings that jlr does not honour, shown with `-v`, and the values that switch one off.
+# The settings that jlr does not honour, shown with `--verbose`, and the values that switch one off.
 _OFF = frozenset({"", "no", "none", "false", "0 0"})
 # Characters that ssh refuses too: in `user@host`, and in the host alone. The user's last may not
 # be a backslash either.

@@ -70,12 +70,12 @@ PODMAN: dict[str, Any] = DOCKER | {
     "asked",
     [
         ContainerOptions(),
-        ContainerOptions(volumes=("/raid/me/:/data:ro,z", "cache:/cache:rw", "/scratch")),
+        ContainerOptions(volumes=("/raid/me/:/data:ro,z", "cache:/cache:rw")),
         ContainerOptions(environment=("A=1", "PATH"), workdir="/data/", user="1000:1000"),
         ContainerOptions(shm_size="1024M", ulimits=("memlock=-1:-1", "stack=")),
         ContainerOptions(ipc="", network="bridge", init=True, remove=False),
         ContainerOptions(engine_arguments=("--cap-add", "SYS PTRACE")),
-        ContainerOptions(volumes=("cache:/cache/", "/scratch/"), log_options=("max-size=50m",)),
+        ContainerOptions(volumes=("cache:/cache/",), log_options=("max-size=50m",)),
     ],
 )
 def test_the_same_in_other_words_is_no_difference(

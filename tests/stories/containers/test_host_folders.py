@@ -72,7 +72,7 @@ def test_a_user_who_was_asked_for_is_kept_and_nothing_is_asked_of_the_engine() -
 
 
 def test_without_folders_of_the_host_nothing_is_asked() -> None:
-    host, options = FakeHost(), ContainerOptions(volumes=("cache:/cache", "/anonymous"))
+    host, options = FakeHost(), ContainerOptions(volumes=("cache:/cache", "other:/x"))
     assert on_host(options, host, INFO) == options
     assert not host.asked
 

@@ -42,7 +42,7 @@ def test_without_a_connection_the_ports_are_in_the_links_state() -> None:
     )
 
 
-def test_the_json_form_has_every_fact_and_the_url_is_local() -> None:
+def test_the_json_form_has_every_fact_and_both_urls() -> None:
     told = PortReport(6006, 6007, "up", "2026-01-01T00:00:00Z", None, "x.localhost")
     assert json.loads(json.dumps(told.to_json())) == {
         "port": 6006,
@@ -51,5 +51,6 @@ def test_the_json_form_has_every_fact_and_the_url_is_local() -> None:
         "since": "2026-01-01T00:00:00Z",
         "detail": None,
         "on_host": False,
+        "url": "http://127.0.0.1:6007/",
+        "page": "http://x.localhost:6007/",
     }
-    assert told.address.url == "http://127.0.0.1:6007/"

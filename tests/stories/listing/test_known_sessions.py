@@ -61,6 +61,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         return (answer,)
 
     monkeypatch.setattr(JupyterApi, "kernels", kernels)
+    monkeypatch.setattr(JupyterApi, "accepted_name", lambda _, name: name)
     yield prepared
     assert not prepared
 
@@ -84,6 +85,8 @@ def test_a_session_that_is_up_has_its_kernels(
     answers.append(KERNEL)
     report = reported(monkeypatch, FakeLink(UP, checked=None))
     assert (report.state, report.access, report.kernels) == ("up", "token", (RUNS,))
+    assert (report.url or "").startswith("http://127.0.0.1:8901/")
+    assert (report.page or "").startswith("http://cont1-dgx.localhost:8901/")
     answers.append(KERNEL)
     report = reported(monkeypatch, FakeLink(UP, checked=None), recorder="dead")
     assert report.kernels == (KERNEL,)

@@ -77,7 +77,7 @@ def test_the_json_form_has_all_fields_in_a_fixed_order() -> None:
     told = report.to_json()
     assert list(told) == [
         *("name", "host", "container", "runtime", "state", "since", "detail", "url"),
-        *("local_port", "image", "gpus", "kernels", "access", "idle_stop", "awake"),
+        *("page", "local_port", "image", "gpus", "kernels", "access", "idle_stop", "awake"),
         *("job", "node", "time_left", "reason", "mounts", "ports"),
     ]
     asked = {"notebook": "a.ipynb", "state": "idle", "last_activity": EPOCH}

@@ -6,7 +6,7 @@
 Decisions:
 
 **Why the engines' command lines, and not their APIs?** They work behind any socket, context or
-sudo, and can be shown (`-v`, `--dry-run`) and pasted.
+sudo, and can be shown (`--verbose`, `--dry-run`) and pasted.
 
 **Who may begin an engine's argv?** Only the `Engine` itself, by a call: `engine("start", name)`. So
 a prefix like `sudo -A -k` cannot be forgotten; a test looks for other code that spells `docker`.
