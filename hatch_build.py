@@ -91,7 +91,7 @@ def contexts(parent: click.Context | None = None) -> Iterator[click.Context]:
     """Yield the context of `jlr`, of each command that its help lists, and so on below groups."""
     from jlremote.cli.program import jlr
 
-    here = parent or click.Context(jlr, info_name="jlr")
+    here = parent or click.Context(jlr, info_name="jlr", **jlr.context_settings)
     yield here
     if isinstance(here.command, click.Group):
         for name in here.command.list_commands(here):

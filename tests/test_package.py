@@ -74,9 +74,7 @@ def test_the_wheel_has_the_program_its_licence_man_pages_and_completions(built: 
     program = {path.relative_to(ROOT).as_posix() for path in (ROOT / "jlremote").rglob("*.py")}
     others = {name for name in names - program if not name.startswith(STEM)}
     assert program <= names
-    assert others == {
-        f"jlremote/cli/completion/{name}" for name in ("jlr.bash", "_jlr", "jlr.fish")
-    }
+    assert others == {f"jlremote/cli/completion/{name}" for name in ("jlr.bash", "_jlr")}
 
 
 def test_the_metadata_name_the_extras_and_where_the_project_is(built: Built) -> None:

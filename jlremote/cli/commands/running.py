@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--in inside SESSION",
     "Run in the container of this session, or in any running container.",
     group="Session",
-    shell_complete=candidates.sessions,
+    shell_complete=candidates.containers,
 )
 @option(
     "-p --parameter parameters NAME=VALUE",

@@ -37,6 +37,7 @@ creation_options = options(
         "--image IMAGE",
         "Image of a new container; with --runtime apptainer a .sif file, a folder or "
         "docker://NAME.",
+        shell_complete=candidates.images,
     ),
     _container("--image-folder FOLDER", IMAGE_FOLDER),
     _repeated(
@@ -81,6 +82,7 @@ creation_options = options(
         "--gpus GPUS",
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
         group="GPUs",
+        shell_complete=candidates.gpus,
     ),
     option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
     option(
