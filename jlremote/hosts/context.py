@@ -24,6 +24,12 @@ class Progress(Protocol):
         A step that begins in another thread than the main one is not shown.
         """
 
+    def waiting(self, title: str, *, long: bool) -> AbstractContextManager[None]:
+        """Show a title while the `with` block lasts, or an open step; at once if it is `long`.
+
+        Any thread may wait, and nothing is left of it on a terminal.
+        """
+
     def advance(self, text: str) -> None:
         """Replace the short text that says how far the innermost step has come."""
 

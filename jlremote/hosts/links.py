@@ -86,6 +86,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         on_silence=lambda link, script: _expect_answer(link, script, context),
         on_unanswered=lambda answers: _note_silent(host, answers, context),
         explain=lambda error: _explained(error, host, context),
+        waiting=context.progress.waiting,
     )
 
 

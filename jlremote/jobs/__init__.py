@@ -1,8 +1,9 @@
 """Jobs: commands that run on a host by themselves, without a link.
 
 Read `begin` (the story of `jlr run`) with `begin_container`, `begin_process` and `begin_scheduled`
-(its three kinds), `follow` (a job to its end), `streams` (stdin, or the terminal of a job with one)
-and `known_jobs` (find, list, stop and delete). `session_job` is a session as a job of a cluster.
+(its three kinds), `command_file` (the script or notebook that runs), `follow` (a job to its end),
+`streams` (stdin, or the terminal of a job with one) and `known_jobs` (find, list, stop and delete).
+`session_job` is a session as a job of a cluster.
 
 What a job is, and what keeps one, is in `place/host/job`. `engine_jobs` has the scripts of jobs in
 containers of their own, `place/host/kept_jobs` those of processes of the host, kept in a folder by

@@ -14,8 +14,9 @@ from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jobs import begin_container, begin_process, begin_scheduled
+from jlremote.jobs import begin_container, begin_process, begin_scheduled, command_file
 from jlremote.jobs.begin_process import ANOTHER_NAME
+from jlremote.jobs.command_file import INTERPRETER
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import JobHandle, engine_of, find, is_taken
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
@@ -48,6 +49,7 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     connect(host, context)
     if request.scheduled is None:
         runtime = _with_engine(host, request, runtime)
+    request = command_file.with_place(request, runtime)
     begun: list[JobHandle] = []
     starting = ""
     with undone_on_failure() as undo:
@@ -148,7 +150,7 @@ def _name(command: tuple[str, ...]) -> str:
     """Return a unique name after the program that runs."""
     words = [word for word in command[1:] if re.fullmatch(r"[\w./][\w./-]*", word)]
     program = PurePosixPath(command[0])
-    if words and re.fullmatch(r"(python|sh|bash|torchrun)[\d.]*", program.name):
+    if words and INTERPRETER.fullmatch(program.name):
         module = command[1:2] == ("-m",)
         program = PurePosixPath(words[0].rpartition(".")[2] if module else words[0])
     stem = re.sub(r"[^a-zA-Z0-9_.-]+", "-", program.stem).strip("-._")[:24]

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePosixPath
 
 from jlremote.containers import new_container
 from jlremote.containers.host_folders import prepared
@@ -15,8 +16,9 @@ from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext
 from jlremote.images import pull
 from jlremote.images.image_commands import inspect_image_argv
-from jlremote.jobs import begin_process
-from jlremote.jobs.begin_process import ANOTHER_NAME, as_typed
+from jlremote.jobs import begin_process, command_file
+from jlremote.jobs.begin_process import ANOTHER_NAME
+from jlremote.jobs.command_file import as_typed
 from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
 from jlremote.place.host.contract import Completed, Steps, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
@@ -30,6 +32,7 @@ from jlremote.selection import naming
 from jlremote.untrusted import document
 
 _LACKS = 123  # what it was to be created with: a shell, or a program for `--init`
+_NO_SCRIPT = 122  # the file that its command runs, which is one of this machine
 
 
 def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
@@ -50,13 +53,13 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
         )
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
-        entrypoint = _entrypoint(start, image)
-        if entrypoint is None:
+        config = _config(start, image)
+        if config is None:
             pull.fetch(start.host, start.engine, image, start.context)
-            entrypoint = _entrypoint(start, image)
-        if entrypoint is None:
+            config = _config(start, image)
+        if config is None:
             raise NotFound(f"the image `{image}` is missing although it was pulled")
-        made = _begun(start, image, request, entrypoint)
+        made = _begun(start, image, request, config)
     wanted = start.request.options.packages
     new_container.install(made[0], wanted, partial(packages.install_for_job, start.name))
     return made
@@ -71,6 +74,7 @@ class _NewContainer:
     labels: Mapping[str, str]
     gpus: AllocatedGpus
     later: bool = False  # whether it is only created, and started in a terminal
+    script: str | None = None  # the path of the file that it must have, if any
 
     def steps(self, engine: Engine) -> Steps:
         """Return the steps that create it, and unless it is started `later` run it."""
@@ -79,7 +83,9 @@ class _NewContainer:
         job = new_container.with_owner(create, spec.options.environment)
         remove = command_line(docker.remove_argv(engine, spec.name))
         start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
-        check = _check_shell(engine, spec.name) if spec.script else ""
+        check = _check_file(engine, spec.name, "/bin/sh", _LACKS) if spec.script else ""
+        if self.script is not None:
+            check += _check_file(engine, spec.name, self.script, _NO_SCRIPT)
         script = f"""\
 {new_container.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
   printf '%s\n' "$said" >&2
@@ -101,15 +107,22 @@ class _NewContainer:
 
 
 def _begun(
-    start: StartContext, image: str, request: RunRequest, entrypoint: Argv
+    start: StartContext, image: str, request: RunRequest, config: _ImageConfig
 ) -> tuple[StartContext, str]:
     command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
+    script = command_file.of_this_machine(command)
     start.undo.callback(new_container.remove_marked, start, new.labels[START_LABEL])
-    with_shell = replace(new, argv=(*entrypoint, *command)) if new.spec.script else new
+    with_shell = replace(new, argv=(*config.entrypoint, *command)) if new.spec.script else new
     without_shell = replace(new, spec=replace(new.spec, script=""))
     if gpus.wait is not None:
         return _waiting(start, request, [with_shell, *[without_shell] * bool(new.spec.script)])
+    if script is not None and not config.entrypoint:  # which might make the file
+        folder = start.request.options.workdir or config.folder
+        needed = str(PurePosixPath(folder, script))
+        with_shell, without_shell = (
+            replace(each, script=needed) for each in (with_shell, without_shell)
+        )
     engine, spec, done = with_shell.attempted(start)
     if done.status == _LACKS:
         _do_without_shell(start, image)
@@ -121,6 +134,8 @@ def _begun(
         keys = request.detach_keys
         starting = _in_terminal(engine, spec.name, gpus, keys) if new.later else ""
         return start.with_engine(engine), starting
+    if done.status == _NO_SCRIPT and script is not None:
+        raise command_file.not_there(request, start.runtime, script)
     if "already in use by container" in done.stderr:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
     raise docker_errors.creation_error(engine, spec, done)
@@ -190,11 +205,11 @@ def _waiting(
     return start.with_engine(engine), ""
 
 
-def _check_shell(engine: Engine, name: str) -> str:
+def _check_file(engine: Engine, name: str, path: str, status: int) -> str:
     remove = command_line(docker.remove_argv(engine, name))
     return f"""\
-said=$({command_line(docker.shell_argv(engine, name))} 2>&1 >/dev/null) || case $said in
-*'ould not find the file'*|*'could not be found on container'*) {remove} >/dev/null; exit {_LACKS};;
+said=$({command_line(docker.file_argv(engine, name, path))} 2>&1 >/dev/null) || case $said in
+*'ould not find the file'*|*'could not be found on container'*) {remove} >/dev/null; exit {status};;
 esac
 """
 
@@ -230,12 +245,19 @@ def _before(start: StartContext) -> str:
     return home + wait
 
 
-def _entrypoint(start: StartContext, image: str) -> Argv | None:
-    """Return an image's own entrypoint, `None` if the image is not on the host."""
+@dataclass(frozen=True)
+class _ImageConfig:
+    entrypoint: Argv
+    folder: str  # in which its programs begin
+
+
+def _config(start: StartContext, image: str) -> _ImageConfig | None:
+    """Return what an image says of itself, `None` if it is not on the host."""
     done = run_script(start.host, command_line(inspect_image_argv(start.engine, image)))
     if done.status != 0:
         return None
     with understood("the container engine"):
         config = document(done.stdout)[0].get("Config") or {}
         # An empty word stands for no entrypoint in images that `jlr save` made.
-        return tuple(str(word) for word in config.get("Entrypoint") or () if word)
+        entrypoint = tuple(str(word) for word in config.get("Entrypoint") or () if word)
+        return _ImageConfig(entrypoint, str(config.get("WorkingDir") or "/"))

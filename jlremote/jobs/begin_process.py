@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import secrets
-import shlex
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.containers import image_definition
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import allocation, leases, wait
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
+from jlremote.jobs import command_file
+from jlremote.jobs.command_file import as_typed
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
@@ -26,8 +25,7 @@ from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.runtime import Attachment, Container
 from jlremote.place.runtimes.scripts import packages, variables
-from jlremote.remote.notebook_run import KERNEL
-from jlremote.remote.sending import NO_PYTHON, OLDEST, program
+from jlremote.remote.sending import NO_PYTHON, OLDEST
 from jlremote.selection import naming
 from jlremote.selection.host_search import candidates
 from jlremote.text import one_line
@@ -45,9 +43,13 @@ def begin(start: StartContext, request: RunRequest) -> str:
     """
     known, within = session(request), None
     name = start.request.host if known is None else known.name
-    if _in_session(start, request):
+    in_session = _in_session(start, request)
+    if in_session:
         container = _container(start, request)
         name, within = container.name, allocation.within(start, container)
+    asked = in_session or start.runtime.on_host
+    if asked and (lacking := command_file.missing(start, request, name)):
+        raise lacking
     bare = replace(start, runtime=Bare())
     gpus = allocation.take_or_promise(bare, detached=request.detach, within=within)
     plan = _plan(start, request, name, gpus)
@@ -204,46 +206,3 @@ def session(request: RunRequest) -> SessionRecord | None:
         return None
     name = naming.remembered(StartRequest(request.wanted.host, request.inside.rpartition("/")[2]))
     return None if name is None else sessions.find(request.wanted.host, name)
-
-
-# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
-VARIABLE = "JLR_NOTEBOOK_PROGRAM"
-_BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
-_PROGRAM = ("python3", "-c", _BEGIN)
-
-
-def notebook_command(
-    notebook: str, kernel: str | None, parameters: Sequence[str]
-) -> tuple[tuple[str, ...], str]:
-    """Return the command that runs a notebook, and the variable (`NAME=VALUE`) that it needs.
-
-    Without a `kernel` it is the one that the notebook names.
-
-    Raises:
-        Usage: it is no notebook, or a parameter has no name.
-    """
-    if not notebook.endswith(".ipynb"):
-        raise Usage(
-            f"`{notebook}` is not a notebook (.ipynb)",
-            hint=f"put a command after `--`: `jlr run HOST … -- {notebook}`",
-        )
-    for parameter in parameters:
-        name, equals, _ = parameter.partition("=")
-        if not equals or not name.isidentifier():
-            raise Usage(
-                f"`{parameter}` is not a parameter NAME=VALUE",
-                hint="`-p epochs=10` sets the variable `epochs` of the notebook",
-            )
-    chosen = () if kernel is None else (f"{KERNEL}={kernel}",)
-    text = base64.b64encode(program("jlremote.remote.notebook_run").encode("ascii"))
-    return (*_PROGRAM, notebook, *chosen, *parameters), f"{VARIABLE}={text.decode()}"
-
-
-def is_notebook(argv: Sequence[str]) -> bool:
-    """Check that a job's command runs a notebook."""
-    return tuple(argv[: len(_PROGRAM)]) == _PROGRAM
-
-
-def as_typed(command: Sequence[str]) -> str:
-    """Return a job's command quoted for a shell, of a notebook only what a person has typed."""
-    return shlex.join(command[len(_PROGRAM) :] if is_notebook(command) else command)

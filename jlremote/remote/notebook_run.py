@@ -3,18 +3,23 @@
 It runs in a Python of the host or container with nbclient, which JupyterLab brings.
 Its arguments are NOTEBOOK [--kernel=KIND] [NAME=VALUE ...]. What cells print goes to stdout and
 stderr as it comes, a heading before each cell to stderr. The executed copy, `NAME.executed.ipynb`,
-is written whole after each cell. The exit code is 1 if a cell fails, and 2 if the notebook cannot
-be run.
+is written whole after each cell, and named as a path for `jlr cp` (`PLACE`). The exit code is 1 if
+a cell fails, and 2 if the notebook cannot be run.
 """
 # ruff: noqa: BLE001, T201 - it is a program; what it prints is the job's output
 
 import ast
 import os
+import shlex
 import sys
+import warnings
 from typing import Any, Dict, List
 
 COPY = ".executed.ipynb"
 KERNEL = "--kernel"
+PLACE = "JLR_NOTEBOOK_PLACE"  # the variable with this place as `jlr cp` calls it
+# What a kernel says of itself is no output of the notebook.
+QUIET = "--IPKernelApp.log_level=ERROR"
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 LAST_SECONDS = 600  # for what a cell printed before its end; nbclient leaves out what takes 4 s
 
@@ -63,7 +68,7 @@ def show(message: Any) -> None:
 class NotebookRun:
     """A notebook and the cells that have run."""
 
-    def __init__(self, path: str, kernel: str, given: Dict[str, Any]) -> None:
+    def __init__(self, path: str, kernel: str, given: Dict[str, Any], place: str) -> None:
         import nbformat
 
         self.format: Any = nbformat
@@ -73,6 +78,8 @@ class NotebookRun:
             add_parameters(self.notebook, given)
         self.folder = os.path.dirname(os.path.abspath(path))
         self.copy = os.path.splitext(path)[0] + COPY
+        whole = f"{place}:{os.path.abspath(self.copy)}"
+        self.told_copy = shlex.quote(whole if place else self.copy)
         cells = enumerate(self.notebook.cells)
         self.code = [(at, cell) for at, cell in cells if cell.cell_type == "code"]
         self.number = 0  # of the code cell that runs
@@ -93,6 +100,8 @@ class NotebookRun:
             def create_kernel_manager(self) -> Any:
                 """Let messages wait without limit: beyond it a kernel drops what it prints."""
                 manager: Any = super().create_kernel_manager()
+                if any("ipykernel" in word for word in manager.kernel_spec.argv):
+                    self.extra_arguments = [QUIET]
                 make = manager.client
 
                 def client(**settings: Any) -> Any:
@@ -142,7 +151,7 @@ def tell_missing(kernel: str) -> bool:
     return True
 
 
-def run(path: str, kernel: str, given: Dict[str, Any]) -> int:
+def run(path: str, kernel: str, given: Dict[str, Any], place: str = "") -> int:
     """Run a notebook and return the exit code."""
     try:
         from nbclient.exceptions import CellExecutionError
@@ -151,9 +160,10 @@ def run(path: str, kernel: str, given: Dict[str, Any]) -> int:
         tell("hint: `--install nbclient`, or an image or session with JupyterLab")
         return UNUSABLE
     try:
-        running = NotebookRun(path, kernel, given)
+        running = NotebookRun(path, kernel, given, place)
     except Exception as failure:
-        tell(f"cannot read the notebook `{path}`: {failure}")
+        reason = failure.strerror if isinstance(failure, OSError) else failure
+        tell(f"cannot read the notebook `{path}`: {reason}")
         return UNUSABLE
     try:
         running.to_its_end()
@@ -166,9 +176,9 @@ def run(path: str, kernel: str, given: Dict[str, Any]) -> int:
         if tell_missing(running.kernel):
             return code
     else:
-        tell(f"the executed copy is `{running.copy}`")
+        tell(f"the executed copy is `{running.told_copy}`")
         return 0
-    tell(f"{why}\nthe outputs so far are in `{running.copy}`")
+    tell(f"{why}\nthe outputs so far are in `{running.told_copy}`")
     return code
 
 
@@ -180,6 +190,9 @@ def where(running: NotebookRun) -> str:
 def main(arguments: List[str]) -> int:
     """Run the notebook that the arguments name."""
     pairs = (text.partition("=") for text in arguments[1:])
+    warnings.simplefilter("ignore")
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # of the kernel's debugger, which warns
     given: Dict[str, Any] = {name: text for name, _, text in pairs}
     kernel = given.pop(KERNEL, "")
-    return run(arguments[0], kernel, {name: value_of(text) for name, text in given.items()})
+    values = {name: value_of(text) for name, text in given.items()}
+    return run(arguments[0], kernel, values, os.environ.pop(PLACE, ""))

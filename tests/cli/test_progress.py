@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from jlremote.cli.screen.progress import Steps, duration
+from tests.lab.programs import wait_until
 
 STEPS = """
 import sys, time
@@ -78,6 +79,8 @@ def test_a_terminal_that_cannot_draw_gets_plain_lines(environment: dict[str, str
     shown = on_a_terminal(environment=environment)
     assert "✓" not in shown
     assert "Connect to dgx: done (0." in shown
+    assert re.search(r"^Pull (a-very-long-image-name){4} (…|\.\.\.)\nport", shown, re.MULTILINE)
+    assert shown.count("Pull ") == 2, "once while it lasts, and at its end"
     assert ": failed (1." in shown
     assert shown.endswith("False\n"), "rich was imported for nothing"
 
@@ -95,6 +98,33 @@ def test_a_pipe_gets_plain_lines(capfd: pytest.CaptureFixture[str]) -> None:
         silent.note("not shown")
         silent.command("docker ps")
     assert capfd.readouterr().err == "+ docker ps\n"
+
+
+def test_a_wait_is_told_once_it_lasts_and_only_where_no_step_is_open(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    steps = Steps()
+    with steps.waiting("quick", long=False):
+        pass
+    with steps.step("Look"), steps.waiting("hidden", long=True):
+        told = told_so_far(capfd, "Look …\n")  # the open step's words come at once, too
+    with steps.waiting("Connect to dgx", long=True), steps.waiting("hidden", long=True):
+        told += told_so_far(capfd, "Connect to dgx …\n")
+    with Steps(silent=True).waiting("not shown", long=True):
+        told += told_so_far(capfd, "")
+    assert re.sub(r"\(.*\)", "()", told) == "Look …\nLook: done ()\nConnect to dgx …\n"
+
+
+def told_so_far(capfd: pytest.CaptureFixture[str], end: str) -> str:
+    """Return what was told since the last call, once that ends so."""
+    told: list[str] = []
+
+    def has_come() -> bool:
+        told.append(capfd.readouterr().err)
+        return "".join(told).endswith(end)
+
+    wait_until(has_come, "the words")
+    return "".join(told)
 
 
 def test_a_quick_command_never_imports_rich() -> None:

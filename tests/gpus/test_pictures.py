@@ -6,23 +6,18 @@ in for.
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
-import os
 import re
 import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from rich.console import Console
-from rich.text import Text
 
 from tests.conftest import SSHServerFactory
 from tests.gpus.conftest import GpuHost, Sleeper
@@ -32,15 +27,13 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
-from tests.lab.programs import attempt, run, wait_until
+from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
+from tests.lab.tmux import DOCS, WANTED, TmuxTerminal, tmux_terminal
 from tests.link.desk import is_link
 from tests.link.servers import name_of
-from tests.sessions.parts import START_SECONDS, Session
+from tests.sessions.parts import Session
 
-DOCS = Path(__file__).parents[2] / "docs"
-WANTED = bool(os.environ.get("JLR_PICTURES"))
-COLUMNS = 92
 ASLEEP = 8  # seconds
 EPOCHS = 30
 TRAINING = f"""\
@@ -56,57 +49,6 @@ BESIDE = """\
 <div><p>before the lid is closed</p><img src="data:image/png;base64,{}"></div>
 <div><p>after it was opened again</p><img src="data:image/png;base64,{}"></div>
 </div>"""
-
-
-@dataclass(frozen=True)
-class Terminal:
-    """A shell on a laptop, in a terminal that tmux draws.
-
-    Attributes:
-        socket: where this tmux listens.
-    """
-
-    socket: Path
-
-    def tmux(self, *words: str) -> str:
-        """Run a command of tmux and return its output."""
-        return run("tmux", "-S", str(self.socket), *words)
-
-    def press(self, *keys: str) -> None:
-        """Press keys, which go by their names in tmux."""
-        self.tmux("send-keys", *keys)
-
-    def type(self, line: str) -> None:
-        """Type a line and Enter."""
-        self.press(line, "Enter")
-
-    def run(self, line: str) -> None:
-        """Type a command and wait for its end."""
-        self.type(line)
-        wait_until(lambda: line in self.screen(), "the command", 10)
-        self.wait_for_prompt()
-
-    def clear(self) -> None:
-        """Clear the screen."""
-        self.press("C-l")
-        wait_until(lambda: self.screen() == "$", "an empty screen", 10)
-
-    def screen(self, *options: str) -> str:
-        """Return what it shows; `-e` keeps the colours, as escape sequences."""
-        return self.tmux("capture-pane", "-p", *options).rstrip()
-
-    def wait_for_prompt(self) -> None:
-        """Wait until the last command has ended."""
-        wait_until(lambda: self.screen().endswith("\n$"), "the prompt", START_SECONDS)
-
-    def take_picture(self, name: str) -> None:
-        """Write what it shows to `docs/NAME.svg`, without the last prompt and most of a token."""
-        if not WANTED:
-            return
-        shown = Text.from_ansi(re.sub(r"(token=\w{8})\w+", r"\1…", self.screen("-e", "-J")))
-        console = Console(record=True, width=COLUMNS, file=io.StringIO())
-        console.print(*(line for line in shown.split() if line.plain.strip() != "$"), sep="\n")
-        console.save_svg(str(DOCS / f"{name}.svg"), title="laptop")
 
 
 class Training:
@@ -169,20 +111,11 @@ def way(gpu_host: GpuHost) -> Iterator[Line]:
 @pytest.fixture
 def terminal(
     ada: Laptop, gpu_host: GpuHost, way: Line, account: Account, keys: Keys, tmp_path: Path
-) -> Iterator[Terminal]:
+) -> Iterator[TmuxTerminal]:
     """A terminal on a laptop that knows the host as `dgx`."""
     ada.add_host("dgx", gpu_host.server, account, key=keys.private, port=way.port)
-    made = Terminal(tmp_path / "tmux")  # at that of the test before, its server may be ending
-    prompt = "\\[\\e[1;32m\\]$\\[\\e[0m\\] "
-    environment = ada.environment | {"PS1": prompt, "TERM": "xterm-256color"}
-    words = [f"{name}={value}" for name, value in environment.items()]
-    made.tmux(
-        *("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", "60"),
-        *("env", "-i", *words, "bash", "--norc", "--noprofile"),
-    )
-    wait_until(lambda: made.screen() == "$", "the prompt", 10)
-    yield made
-    attempt("tmux", "-S", str(made.socket), "kill-server")
+    with tmux_terminal(ada, tmp_path / "tmux") as made:
+        yield made
 
 
 @pytest.fixture
@@ -220,7 +153,7 @@ def image(engine: Engine) -> Iterator[str]:
 @pytest.mark.usefixtures("trainings")
 @pytest.mark.long
 def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
-    terminal: Terminal,
+    terminal: TmuxTerminal,
     ada: Laptop,
     gpu_host: GpuHost,
     way: Line,
@@ -281,7 +214,7 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
 
 @pytest.mark.long
 def test_a_doctor_that_finds_a_user_without_the_engine(
-    terminal: Terminal,
+    terminal: TmuxTerminal,
     ada: Laptop,
     another_sshd: SSHServerFactory,
     account: Account,

@@ -67,9 +67,12 @@ def test_a_notebook_runs_to_its_end_with_its_parameters(owner: Laptop, session: 
     ran = owner.jlr("run", "lab", *words)
     assert ran.status == 0, ran
     assert ran.stdout == "it's it's it's \n42\n"
-    for part in ("[3/4] print(word * epochs)", "to stderr", "`/tmp/good.executed.ipynb`"):
+    copy = f"lab/{session.name}:/tmp/good.executed.ipynb"
+    for part in ("[3/4] print(word * epochs)", "to stderr", f"`{copy}`"):
         assert part in ran.stderr, ran
     assert "job lab/good-" in ran.stderr, ran
+    assert "IPKernelApp" not in ran.stderr, ran
+    assert owner.jlr("cp", copy, "got.ipynb").status == 0
     [job] = [one for one in jobs(owner) if one["name"].startswith("good-")]
     assert job["command"] == "/tmp/good.ipynb epochs=3 'word=it'\"'\"'s '"
     cells = read(session, "/tmp/good.executed.ipynb")["cells"]
@@ -143,7 +146,13 @@ def test_what_is_no_notebook_or_has_no_nbclient_is_told(
     failed(owner.jlr("run", "lab", "-p", "x=1", "--", "ls"), 2, "`-p` is for a notebook")
     missing = owner.jlr("run", "lab", "--in", session.name, "/nowhere.ipynb")
     assert missing.status == 2, missing
-    assert "cannot read the notebook `/nowhere.ipynb`" in missing.stderr
+    assert "cannot read the notebook `/nowhere.ipynb`: No such file" in missing.stderr
+    (owner.folder / "home" / "here.ipynb").write_text(notebook(("6 * 7", [])), encoding="utf-8")
+    here = ("run", "lab", "--in", session.name, "here.ipynb")
+    way = f"copy it: `jlr cp here.ipynb lab/{session.name}:`"
+    failed(owner.jlr(*here), 6, "`here.ipynb` is on this machine and not in", way)
+    assert owner.jlr("cp", "here.ipynb", f"lab/{session.name}:").status == 0
+    assert owner.jlr(*here).stdout == "42\n"
     without = owner.jlr("run", "lab", "--in", inside.name, "a.ipynb")
     assert without.status == 2, without
     assert "has no nbclient" in without.stderr

@@ -80,7 +80,7 @@ class Metal:
         try:
             yield Session(self.laptop, report)
         finally:
-            self.jlr("stop", f"{runtime.host}/{name}", "--remove", "--force", "--yes")
+            self.jlr("rm", f"{runtime.host}/{name}", "--force", "--yes")
 
 
 @contextmanager

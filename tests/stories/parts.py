@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from jlremote.errors import Busy, NeedsAuthentication
@@ -74,6 +74,10 @@ class Notes:
     def step(self, title: str) -> Iterator[None]:
         self.steps.append(title)
         yield
+
+    def waiting(self, title: str, *, long: bool) -> AbstractContextManager[None]:
+        """Keep nothing: it is shown only where the answer is slow."""
+        return nullcontext()
 
     def advance(self, text: str) -> None:
         """Keep nothing: only the latest word counts."""

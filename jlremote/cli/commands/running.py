@@ -74,9 +74,10 @@ def run(
     of the cluster. It keeps running whatever happens here: a lost connection, a closed lid, a
     killed `jlr`. Output of that time is shown later.
 
-    NOTEBOOK is one on the host, or in the container. What its cells print is shown as it comes, and
-    the executed copy is beside it, NAME.executed.ipynb. The exit code is 1 if a cell fails. It
-    needs nbclient there, which JupyterLab brings.
+    NOTEBOOK is one on the host, or in the container, and so is a script; `jlr cp` copies one there.
+    What the notebook's cells print is shown as it comes, and the executed copy is beside it,
+    NAME.executed.ipynb. The exit code is 1 if a cell fails. It needs nbclient there, which
+    JupyterLab brings.
 
     -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
     beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
@@ -161,7 +162,7 @@ def _of_notebook(
         )
     if notebook is None:
         return command, options
-    from jlremote.jobs.begin_process import notebook_command
+    from jlremote.jobs.command_file import notebook_command
 
     begun, variable = notebook_command(notebook, kernel, parameters)
     if command:

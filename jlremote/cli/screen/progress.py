@@ -1,4 +1,4 @@
-"""Steps on stderr: a spinner on a terminal, and a line with the time when a step ends."""
+"""Steps on stderr: a spinner, or `TITLE …`, for a slow one, and a line with the time at its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 _WAIT_SECONDS = 0.3
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class _Step(NamedTuple):
+    title: str
+    since: float  # on the monotonic clock
+    waits_in: int | None = None  # the thread that only waits: no line is left of it
 
 
 class Steps:
@@ -40,18 +46,33 @@ class Steps:
         self._lasting = lasting
         self._verbose = verbose
         drawn = not silent and watched(sys.stderr) and takes(sys.stderr, _FRAMES)
-        self._spinner = Spinner() if drawn else None
-        self._open: list[tuple[str, float]] = []
+        self._late = None if silent else Spinner() if drawn else LateLines()
+        self._open: list[_Step] = []
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield  # several hosts are asked at once, in one step of the main thread
             return
-        step = (one_line(title), time.monotonic())
+        with self._shown(_Step(one_line(title), time.monotonic())):
+            yield
+
+    @contextlib.contextmanager
+    def waiting(self, title: str, *, long: bool) -> Iterator[None]:
+        thread, wait = threading.get_ident(), 0.0 if long else _WAIT_SECONDS
+        if any(step.waits_in in (None, thread) for step in self._open):
+            if long:
+                self._spin(wait)
+            yield
+            return
+        with self._shown(_Step(one_line(title), time.monotonic(), thread), wait):
+            yield
+
+    @contextlib.contextmanager
+    def _shown(self, step: _Step, wait: float = _WAIT_SECONDS) -> Iterator[None]:
         self._open.append(step)
         self.advance("")
-        self._spin()
+        self._spin(wait)
         try:
             yield
         except BaseException:
@@ -60,8 +81,8 @@ class Steps:
         self._finish(step, well=True)
 
     def advance(self, text: str) -> None:
-        if self._spinner:
-            self._spinner.so_far = one_line(text)
+        if self._late:
+            self._late.so_far = one_line(text)
 
     def note(self, text: str) -> None:
         if not self._silent:
@@ -84,49 +105,67 @@ class Steps:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        if self._spinner:
-            self._spinner.hide()
+        if self._late:
+            self._late.hide()
         try:
             yield
         finally:
             self._spin()
 
-    def _spin(self) -> None:
-        if self._spinner and self._open:
-            self._spinner.show(*self._open[-1])
+    def _spin(self, wait: float = _WAIT_SECONDS) -> None:
+        for step in self._open[-1:]:
+            if self._late:
+                self._late.show(step.title, step.since, wait)
 
-    def _finish(self, step: tuple[str, float], *, well: bool) -> None:
+    def _finish(self, step: _Step, *, well: bool) -> None:
         self._open.remove(step)
         self.advance("")
         with self.paused():
-            if self._lasting and not self._silent:
-                tell(_line(*step, well=well, drawn=self._spinner is not None))
+            if self._lasting and not (self._silent or step.waits_in):
+                drawn = isinstance(self._late, Spinner)
+                tell(_line(step.title, step.since, well=well, drawn=drawn))
 
 
-class Spinner:
-    """A spinner on the terminal's last line, which appears after a short wait."""
+class LateLines:
+    """A line `TITLE …` for each step that is slow, once, where no spinner can turn."""
 
     def __init__(self) -> None:
         self.so_far = ""  # the progress behind the title; it may change at any time
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._live: Live | None = None
+        self._told: set[tuple[str, float]] = set()
 
-    def show(self, title: str, since: float) -> None:
-        """Show `title` and the seconds since `since` on the monotonic clock, after a short wait."""
+    def show(self, title: str, since: float, wait: float) -> None:
+        """Show `title`, `wait` seconds after `since` on the monotonic clock."""
         self.hide()
-        wait = max(0.0, since + _WAIT_SECONDS - time.monotonic())
-        timer = threading.Timer(wait, lambda: self._appear(timer, title, since))
+        left = max(0.0, since + wait - time.monotonic())
+        timer = threading.Timer(left, lambda: self._appear(timer, title, since))
         timer.daemon = True
         self._timer = timer
         timer.start()
 
     def hide(self) -> None:
         with self._lock:
-            timer, live = self._timer, self._live
-            self._timer = self._live = None
+            timer, self._timer = self._timer, None
         if timer:
             timer.cancel()
+
+    def _appear(self, timer: threading.Timer, title: str, since: float) -> None:
+        with self._lock:
+            if self._timer is timer and (title, since) not in self._told:
+                self._told.add((title, since))
+                tell(f"{title} {'…' if takes(sys.stderr, '…') else '...'}")
+
+
+class Spinner(LateLines):
+    """A spinner on the terminal's last line, which appears after a short wait."""
+
+    _live: Live | None = None
+
+    def hide(self) -> None:
+        super().hide()
+        with self._lock:
+            live, self._live = self._live, None
         if live:
             live.stop()
 

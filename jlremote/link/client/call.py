@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket as plain_sockets
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ END_SECONDS = 2.0
 UNANSWERED_SECONDS = 2.0
 
 Explain = Callable[[JlrError], JlrError]
+# Shows a title while a `with` block waits (see `Progress.waiting`).
+Waiting = Callable[..., AbstractContextManager[None]]
 
 
 @dataclass
@@ -35,7 +37,7 @@ class Caller:
 
     The link may use the SSH agent at `agent_socket`; `restore` restores what the last link held.
     `explain` returns the error to raise for one that the link reports; `unanswered` is called where
-    the host may not answer.
+    the host may not answer; `waiting` shows what a request waits for.
     """
 
     files: LinkFiles
@@ -44,6 +46,7 @@ class Caller:
     restore: Callable[[], None]
     explain: Explain = lambda error: error
     unanswered: Callable[[], None] = lambda: None
+    waiting: Waiting = lambda *_, **__: nullcontext()
     _restoring: bool = False
 
     def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
@@ -66,9 +69,13 @@ class Caller:
         Raises:
             NoLink: no link runs, and none was to be started.
         """
-        common = {"op": operation, "version": __version__, "agent": self.agent_socket}
-        with self._accepted(common | arguments, start=start) as socket:
-            yield Call(socket, self, answers_later=operation == "answers")
+        request = {"op": operation, "version": __version__, "agent": self.agent_socket, **arguments}
+        with ExitStack() as shown:
+            if start:  # else the link itself answers, at once
+                new = not self.files.key.exists() or self.files.restoring.exists()
+                shown.enter_context(self.waiting(f"Connect to {self.files.host}", long=new))
+            with self._accepted(request, start=start) as socket:
+                yield Call(socket, self, request, shown)
 
     def _accepted(self, request: Message, *, start: bool) -> Socket:
         """Return the socket of a link that has accepted the request.
@@ -132,12 +139,14 @@ class Caller:
 class Call:
     """A request that the link has accepted; `on_silence` is that of `next_message`."""
 
-    def __init__(self, socket: Socket, caller: Caller, *, answers_later: bool) -> None:
+    def __init__(self, socket: Socket, caller: Caller, request: Message, shown: ExitStack) -> None:
         self.on_silence: Callable[[], None] = lambda: None
         self._socket = socket
         self._caller = caller
         self._runs_script = False
-        self._is_answered = answers_later
+        self._is_answered = request["op"] == "answers"
+        self._shown = shown  # what the request waits for
+        self._in_terminal = bool(request.get("terminal"))
 
     def messages(self) -> Generator[Message]:
         """Yield the link's messages up to the result, and answer its questions in between.
@@ -161,15 +170,23 @@ class Call:
                 raise
             self._runs_script = self._runs_script or "connected" in message
             self._is_answered = "connected" not in message
+            self._shown.close()
             if "ask" in message:
                 with suppress(OSError):  # it may have given up waiting, as its next message says
                     send(self._socket, self._reply(message))
+                self._wait("Connect to")
                 continue
+            if "connected" in message and not self._in_terminal:  # which has words of its own
+                self._wait("Wait for")
             if "error" in message:
                 raise self._caller.explain(from_json(message))
             yield message
             if "result" in message:
                 return
+
+    def _wait(self, what: str) -> None:
+        title = f"{what} {self._caller.files.host}"
+        self._shown.enter_context(self._caller.waiting(title, long=False))
 
     def say(self, message: Message) -> None:
         """Send one message; after a failure the link's next message tells the reason."""

@@ -7,14 +7,14 @@ import socket as plain_sockets
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
+from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.link_files import link_files
@@ -70,6 +70,7 @@ class Link:
         on_silence: Callable[[Link, str], None] = lambda *_: None,
         on_unanswered: Callable[[bool | None], None] = lambda _: None,
         explain: Explain = lambda error: error,
+        waiting: Waiting = lambda *_, **__: nullcontext(),
     ) -> None:
         """Describe the link to `host`; nothing is started yet.
 
@@ -77,11 +78,18 @@ class Link:
         has printed nothing for some seconds: of `run` at ever longer intervals, of others once; the
         script is given up if it raises. `on_unanswered` gets the result of `answers` when a request
         has waited for some seconds. `explain` returns the error to raise for a reported one.
+        `waiting` shows what a request waits for.
         """
         self.name = host
         self._files = link_files(host, ssh_config)
         self._caller = Caller(
-            self._files, asker, agent_socket, lambda: on_start(self), explain, self._look_for_answer
+            self._files,
+            asker,
+            agent_socket,
+            lambda: on_start(self),
+            explain,
+            self._look_for_answer,
+            waiting,
         )
         self._on_command = on_command
         self._on_failure = on_failure

@@ -192,9 +192,9 @@ def _detach(keys: str | None) -> Argv:
     return () if keys is None else (f"--detach-keys={keys}",)
 
 
-def shell_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that copies a container's shell to stdout; the container need not run."""
-    return engine("cp", f"{name}:/bin/sh", "-")
+def file_argv(engine: Engine, name: str, path: str) -> Argv:
+    """Return the command that copies a container's file to stdout; the container need not run."""
+    return engine("cp", f"{name}:{path}", "-")
 
 
 def stop_argv(engine: Engine, name: str) -> Argv:

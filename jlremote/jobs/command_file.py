@@ -1,0 +1,138 @@
+"""The file that a job's command runs: a script, or a notebook with the program that runs it."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from jlremote.containers.host_folders import HERE
+from jlremote.errors import NotFound, Usage
+from jlremote.hosts.requests import RunRequest, StartContext
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.runtime import Attachment, Runtime
+from jlremote.remote.notebook_run import KERNEL, PLACE
+from jlremote.remote.sending import program
+
+# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
+VARIABLE = "JLR_NOTEBOOK_PROGRAM"
+_BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
+_PROGRAM = ("python3", "-c", _BEGIN)
+
+INTERPRETER = re.compile(r"(python|sh|bash|torchrun)[\d.]*")
+_SCRIPTS = (".py", ".sh")
+_LACKS = 93  # the exit status of `_LOOK` for a missing file; engines and shells have others
+# `[ -e … ]` is false as well where a folder may not be searched.
+_LOOK = f'case $(LC_ALL=C ls -d -- "$1" 2>&1) in *"No such file"*) exit {_LACKS};; esac'
+
+
+def notebook_command(
+    notebook: str, kernel: str | None, parameters: Sequence[str]
+) -> tuple[tuple[str, ...], str]:
+    """Return the command that runs a notebook, and the variable (`NAME=VALUE`) that it needs.
+
+    Without a `kernel` it is the one that the notebook names.
+
+    Raises:
+        Usage: it is no notebook, or a parameter has no name.
+    """
+    if not notebook.endswith(".ipynb"):
+        raise Usage(
+            f"`{notebook}` is not a notebook (.ipynb)",
+            hint=f"put a command after `--`: `jlr run HOST … -- {notebook}`",
+        )
+    for parameter in parameters:
+        name, equals, _ = parameter.partition("=")
+        if not equals or not name.isidentifier():
+            raise Usage(
+                f"`{parameter}` is not a parameter NAME=VALUE",
+                hint="`-p epochs=10` sets the variable `epochs` of the notebook",
+            )
+    chosen = () if kernel is None else (f"{KERNEL}={kernel}",)
+    text = base64.b64encode(program("jlremote.remote.notebook_run").encode("ascii"))
+    return (*_PROGRAM, notebook, *chosen, *parameters), f"{VARIABLE}={text.decode()}"
+
+
+def is_notebook(argv: Sequence[str]) -> bool:
+    """Check that a job's command runs a notebook."""
+    return tuple(argv[: len(_PROGRAM)]) == _PROGRAM
+
+
+def as_typed(command: Sequence[str]) -> str:
+    """Return a job's command quoted for a shell, of a notebook only what a person has typed."""
+    return shlex.join(command[len(_PROGRAM) :] if is_notebook(command) else command)
+
+
+def with_place(request: RunRequest, runtime: Runtime) -> RunRequest:
+    """Return the request of a notebook with the place of its copy, as `jlr cp` calls that."""
+    place = _place(request, runtime)
+    if place is None or not is_notebook(request.command):
+        return request
+    options = request.wanted.options
+    options = replace(options, environment=(*options.environment, f"{PLACE}={place}"))
+    return replace(request, wanted=replace(request.wanted, options=options))
+
+
+def of_this_machine(command: Sequence[str]) -> str | None:
+    """Return the script or notebook of a command, as typed, if that is a file here."""
+    typed = None
+    if is_notebook(command):
+        typed = command[len(_PROGRAM)]
+    elif "/" in command[0]:
+        typed = command[0]
+    elif INTERPRETER.fullmatch(command[0]) and not {"-c", "-m"} & set(command):
+        typed = next((word for word in command[1:] if word.endswith(_SCRIPTS)), None)
+    return typed if typed and Path(typed).is_file() else None
+
+
+def missing(start: StartContext, request: RunRequest, name: str) -> NotFound | None:
+    """Return the error about a file of this machine that its command runs, and `name` lacks.
+
+    Without an answer from there it is `None`.
+    """
+    if (script := of_this_machine(request.command)) is None:
+        return None
+    options = start.request.options
+    how = Attachment(user=options.user, workdir=options.workdir)
+    argv = start.runtime.attached(name, ("sh", "-c", _LOOK, "sh", script), how, {})
+    if run_script(start.host, command_line(argv)).status != _LACKS:
+        return None
+    return not_there(request, start.runtime, script)
+
+
+def not_there(request: RunRequest, runtime: Runtime, script: str) -> NotFound:
+    """Return the error about a missing file of this machine, with the command that copies it."""
+    where, wanted = _place(request, runtime), request.wanted
+    lacks = f"`{script}` is on this machine and not in `{where or wanted.image}`"
+    path, folder = PurePosixPath(script), wanted.options.workdir or ""
+    if where is None:
+        where, folder = wanted.host, wanted.workspace or ""
+        if folder in ("", HERE):
+            folder = Path.cwd().name
+        if wanted.workspace is None and Path.cwd() == Path.home():
+            return NotFound(lacks, hint="put it into a folder of its own, and call `jlr` there")
+        if wanted.workspace is None:
+            line = shlex.join(("jlr", "cp", "-r", ".", f"{where}:{folder}"))
+            return NotFound(
+                lacks, hint=f"`{line}` copies this folder; then add `--workspace` to `jlr run`"
+            )
+    if len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts:
+        return NotFound(lacks, hint=_copy("-r", path.parts[0], f"{where}:{folder}"))
+    elsewhere = "" if len(path.parts) == 1 else f"; then run `{path.name}`"
+    return NotFound(lacks, hint=_copy(str(path), f"{where}:{folder}") + elsewhere)
+
+
+def _copy(*words: str) -> str:
+    return f"copy it: `{shlex.join(('jlr', 'cp', *words))}`"
+
+
+def _place(request: RunRequest, runtime: Runtime) -> str | None:
+    """Return what `jlr cp` calls a job's place, `None` for a container of its own."""
+    host = request.wanted.host
+    if request.inside is not None:
+        return f"{host}/{request.inside.rpartition('/')[2]}"
+    return None if runtime.has_images else host

@@ -1,0 +1,81 @@
+"""A script that is on this machine only: a job is refused with the line that copies it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jlremote.jobs import command_file
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.programs import Result
+
+
+def typed(laptop: Laptop, line: str) -> Result:
+    """Run a line that is pasted into a shell, in the folder `proj` of the laptop."""
+    return laptop.run("sh", "-c", f"cd proj && PATH={PROGRAMS}:$PATH && {line}")
+
+
+@pytest.fixture
+def script(owner: Laptop, containers: ContainerFactory) -> str:
+    """The name of a script in the folder `proj` of the laptop, which no host has."""
+    name = f"{containers.name()}.sh"
+    folder = owner.folder / "home" / "proj"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("echo trained in $PWD\n", encoding="utf-8")
+    return name
+
+
+@pytest.mark.parametrize("where", ["--runtime none", "--in {inside}", "--image lab/plain"])
+def test_a_script_that_is_only_here_is_named_with_the_line_that_copies_it(
+    owner: Laptop, inside: Container, script: str, where: str
+) -> None:
+    line = f"jlr run lab {where.format(inside=inside.name)}"
+    refused = typed(owner, f"{line} -- sh {script}")
+    assert refused.status == 6, refused
+    assert f"`{script}` is on this machine and not in " in refused.stderr
+    copied = re.search(r"`(jlr cp [^`]*)`", refused.stderr)
+    assert copied is not None, refused
+    assert typed(owner, copied[1]).status == 0
+    added = " --workspace" if "--workspace" in refused.stderr else ""
+    ran = typed(owner, f"{line}{added} --rm -- sh {script}")
+    assert ran.stdout.startswith("trained in /"), ran
+    assert typed(owner, "jlr runs lab").stdout.count(script) == 0, "what was refused left no job"
+
+
+def test_an_entrypoint_may_make_the_script(
+    owner: Laptop, containers: ContainerFactory, engine: Engine, script: str
+) -> None:
+    image = f"lab/{containers.name()}"
+    makes = f'ENTRYPOINT ["sh", "-c", "echo echo made > {script}; exec \\"$@\\"", "sh"]'
+    engine.docker("build", "-t", image, "-", stdin=f"FROM lab/plain\n{makes}\n")
+    try:
+        ran = typed(owner, f"jlr run lab --image {image} --rm -u 0 -- sh {script}")
+        assert (ran.status, ran.stdout) == (0, "made\n"), ran
+    finally:
+        engine.docker("image", "rm", "--force", image)
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("python train.py", "train.py"),
+        ("python3.11 -u pkg/train.py gen.py", "pkg/train.py"),
+        ("./train.py", "./train.py"),
+        ("python gone.py train.py", None),  # which may be what it writes
+        ("python -m pytest train.py", None),
+        ("train.py", None),  # a program of the PATH there
+        ("cat train.py", None),
+    ],
+)
+def test_only_what_a_command_runs_counts(
+    command: str, file: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.py", "gen.py", "pkg/train.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert command_file.of_this_machine(command.split()) == file
