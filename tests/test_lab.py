@@ -18,7 +18,7 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.place import LabError, PrivateFolder
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_ended, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
@@ -65,7 +65,13 @@ def test_a_laptop_reports_processes_that_had_to_be_killed(laptop: Laptop) -> Non
 def test_a_forked_jlr_says_and_returns_what_a_started_one_does() -> None:
     made = Laptop()
     made.environment["JLR_PORT"] = "8901"
-    calls = (("config", "--json"), ("list",), ("bogus",), ("url", "ü"), ("--json", "login", "h"))
+    calls = (
+        ("config", "--json"),
+        ("list",),
+        ("bogus",),
+        ("url", "ü"),
+        ("--json", "image", "login", "h"),
+    )
     with ThreadPoolExecutor() as pool:  # forks beside each other
         forked = list(pool.map(lambda words: made.jlr(*words), calls))
     assert forked == [made.run(str(PROGRAMS / "jlr"), *words) for words in calls]
@@ -108,7 +114,7 @@ def test_a_shell_in_the_lab_has_jlr_and_a_host_and_leaves_nothing(
     opened.close()
     assert opened.exitstatus == 3
     assert not folder.exists()
-    assert [child for child in started if child.is_running()] == []
+    assert wait_ended(started, PATIENCE) == []
     assert engine.docker("ps", "--all", "--quiet", "--filter", f"name={name}") == ""
     assert engine.docker("network", "ls", "--quiet", "--filter", f"name={name}") == ""
 

@@ -118,8 +118,14 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     message = failure.message if has_option else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
     message = re.sub(r"value for `\[(.+)\]`", r"value for `\1`", message)
+    actions = r"Invalid value for `[^`]*\|[^`]*`: (`.*`) is not"
+    message = re.sub(actions, r"unknown action \1: use", message)
     message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
+    if context and isinstance(failure, click.MissingParameter):
+        usage = context.get_usage().removeprefix("Usage: ").replace(" [OPTIONS]", "")
+        message = re.sub(r"argument |`|(?<=:) Choose from:", "", message.replace(". ", ": "))
+        message += f"; usage: {usage}"
     path = context.command_path if context else "jlr"
     hint = f"`{path} --help` shows the options"
     unknown = failure.option_name if isinstance(failure, click.NoSuchOption) else None

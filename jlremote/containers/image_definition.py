@@ -136,7 +136,7 @@ def entered(
 
 
 def pulled_first(start: StartContext) -> tuple[str, str]:
-    """Return shell text with which a job pulls its image if it is to, and what its `KEY` has."""
+    """Return shell text that pulls a job's image if it must, and the text of its file `KEY`."""
     typed = start.request.image
     if typed is None or not start.runtime.has_images or not _pulled_by_job(start):
         return "", ""

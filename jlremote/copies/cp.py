@@ -59,8 +59,8 @@ def copy(
                 tar_fetch.fetch(report, place, remote, into, recursive=recursive, preserve=preserve)
         else:
             raise Usage(
-                "one end of a copy is on this machine, and the other on a host",
-                hint="`jlr cp FILE SESSION:PATH`, or `jlr cp SESSION:PATH FILE`",
+                "a copy needs one end on this machine, and one on a host",
+                hint="`jlr cp data.csv cont1:/data/` names the session before the colon",
             )
     files_word = "file" if report.files == 1 else "files"
     context.progress.note(f"copied {report.files} {files_word}, {size_in_words(report.total)}")
@@ -73,7 +73,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except (Refused, EOFError, TarError) as odd:
-        raise JlrError(f"the other side is not believed: {one_line(str(odd))}") from odd
+        raise JlrError(f"refused what the host sent: {one_line(str(odd))}") from odd
     except OSError as failure:
         where = f"`{failure.filename}`: " if failure.filename else ""
         raise JlrError(f"{where}{failure.strerror or failure}") from failure

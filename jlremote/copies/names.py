@@ -45,8 +45,6 @@ class RemotePath:
     def name_of(self, path: str) -> str:
         """Return the local name for a path that the place reports for this one.
 
-        Both are without a `~/` at the beginning.
-
         Raises:
             Refused: it is not what was typed, and does not match it.
         """
@@ -152,7 +150,6 @@ def _is_name(text: str) -> bool:
 
 
 def _place(where: str, context: Context) -> tuple[Link, Runtime, str]:
-    """Return the place of a session, else of a host, as this laptop knows it."""
     try:
         record = sessions.choose(where)
     except NotFound:

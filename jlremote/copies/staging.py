@@ -94,7 +94,6 @@ def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) ->
 
 
 def _make_folder(staged: Path, final: Path, *, may_be_link: bool) -> os.stat_result:
-    """Make the final folder if it is missing; return the facts of the staged one."""
     facts = staged.stat()
     staged.chmod(0o700)
     with suppress(FileExistsError):

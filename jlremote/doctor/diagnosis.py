@@ -1,4 +1,4 @@
-"""Findings of checks, and how checks in a row are judged; a finding is made without its name."""
+"""Findings of checks, and the order in which checks run."""
 
 from __future__ import annotations
 
@@ -101,10 +101,7 @@ class Diagnosis:
         return finding
 
     def skipped(self, needs: Sequence[str]) -> Finding | None:
-        """Return why a check with these `needs` cannot be tried, `None` if it can.
-
-        A skipped check passes its reason on, so that all that follow name the first one.
-        """
+        """Return why a check with these `needs` cannot be tried, `None` if it can."""
         ill = (finding for finding in self.findings if finding.mark in (Mark.FAILED, Mark.SKIPPED))
         missing = next((finding for finding in ill if finding.check in needs), None)
         if missing is None:

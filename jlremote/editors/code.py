@@ -110,7 +110,7 @@ def code(
     if not ssh_config.is_installed():
         raise JlrError(
             f"ssh does not know `*{SUFFIX}` yet, by which {kind.title} reaches a session",
-            hint="`jlr ssh-config --install` adds one line to ~/.ssh/config",
+            hint="`jlr config ssh install` adds one line to ~/.ssh/config",
         )
     argv = (program, *arguments)
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=_STDERR, check=False)

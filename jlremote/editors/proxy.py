@@ -1,4 +1,4 @@
-"""`jlr proxy`: what `cont1.jlr` means, and the way of an ssh client to the link's SSH server."""
+"""`jlr proxy`: connect an ssh client that asks for `cont1.jlr` to the link's SSH server."""
 
 from __future__ import annotations
 
@@ -105,14 +105,12 @@ def name_of(record: SessionRecord, known: Iterable[SessionRecord]) -> str:
 
 
 def _splits(words: str) -> Iterator[tuple[str, str]]:
-    """Yield each split of a name at a dot, the longest host first."""
     parts = words.split(".")
     for at in range(1, len(parts)):
         yield ".".join(parts[:at]), ".".join(parts[at:])
 
 
 def _session(name: str, host: str, known: Iterable[SessionRecord]) -> SessionRecord | None:
-    """Return the session of a host, which may have been typed as `USER@HOST`."""
     for record in known:
         if name in (record.name, record.typed) and host in (
             record.host,

@@ -160,9 +160,6 @@ def promised(count: int) -> Chosen:
 
 
 def with_gpus(text: str, chosen: Chosen) -> str:
-    """Return a text with the names of the chosen GPUs in place of the placeholders.
-
-    No name has a character that a shell would not take as it is.
-    """
+    """Return a text with the names of the chosen GPUs in place of the placeholders."""
     names = {"uuid": chosen.uuids, "place": chosen.places}
     return _WORD.sub(lambda word: names[word[1]][int(word[2])], text)

@@ -29,7 +29,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.place.host.contract import run_script
-from jlremote.place.host.shell_text import without_stdin
+from jlremote.place.host.shell_text import in_short
 from jlremote.questions import NeverAsks
 from jlremote.text import closest, printable
 
@@ -56,7 +56,7 @@ class Unreached:
 _noted_waiting: set[str] = set()
 _noted_silent: set[str] = set()
 # A list shows that a host asks for something, and does not ask the user.
-ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
+ASKS_NOTHING = NeverAsks("any other `jlr` command for it asks in a terminal")
 
 
 def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
@@ -91,10 +91,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 
 
 def begin(host: str, context: Context) -> None:
-    """Start the process of a host's link, if there is none, without waiting until it listens.
-
-    It takes 0.2 s to load, and the modules of `jlr start` take a tenth meanwhile.
-    """
+    """Start the process of a host's link, if there is none, without waiting until it listens."""
     sessions.check_writable()
     config = known_way(host, context).ssh_config
     files = link_files(host, config and config.resolve())
@@ -115,7 +112,7 @@ def _start(files: LinkFiles, begun: threading.Event) -> None:
 def _show_command(script: str, context: Context) -> None:
     from jlremote.place.host.sudo import by_hand
 
-    context.progress.command(by_hand(without_stdin(script)))
+    context.progress.command(by_hand(in_short(script)))
 
 
 def _show_failure(said: str, context: Context) -> None:

@@ -107,7 +107,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class StopRequest:
-    """`jlr stop [SESSION]`: stop or `remove` the container too; with `force` also what works."""
+    """`jlr stop [SESSION]`, or `jlr rm`, which has `remove`; with `force` also what works ends."""
 
     container: bool = False
     remove: bool = False
@@ -125,10 +125,11 @@ class StopRequest:
         return self.container or self.remove
 
     @property
-    def options(self) -> str:
-        """The options as they are typed, each after a space, without `--yes`."""
-        given = ("container", "remove", "force")
-        return "".join(f" --{name}" for name in given if getattr(self, name))
+    def command(self) -> str:
+        """The command as it is typed, without `jlr`, names and `--yes`."""
+        verb = "restart" if self.again else "rm" if self.remove else "stop"
+        container = " --container" if self.container and not self.remove else ""
+        return f"{verb}{container}{' --force' if self.force else ''}"
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,8 @@ def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
 
 def stop_command(host: str, name: str, request: StopRequest) -> str:
     """Return the whole command that stops a session or job with these options."""
-    verb = "restart" if request.again else "stop"
-    return f"jlr {verb} {shlex.quote(f'{host}/{name}')}{request.options}"
+    verb, *options = request.command.split()
+    return " ".join(("jlr", verb, shlex.quote(f"{host}/{name}"), *options))
 
 
 @dataclass(frozen=True)

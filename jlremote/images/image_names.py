@@ -131,4 +131,4 @@ def _refused(text: str, why: str) -> Usage:
 def login_command(host: str, registry: str | None, *options: str) -> str:
     """Return the command that keeps a key for a registry, `None` if that is not known."""
     user = () if registry == NVIDIA else ("--username", "NAME")
-    return command_line(("jlr", "login", host, registry or "REGISTRY", *user, *options))
+    return command_line(("jlr", "image", "login", host, registry or "REGISTRY", *user, *options))

@@ -1,4 +1,4 @@
-"""`jlr pull` and `jlr push`: copy images between a host and a registry."""
+"""`jlr image pull` and `jlr image push`: copy images between a host and a registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jlr rmi` and `jlr prune`: remove images from a host, and tell what that frees."""
+"""`jlr image rm` and `jlr image prune`: remove images from a host, and tell what that frees."""
 
 from __future__ import annotations
 
@@ -173,7 +173,6 @@ def _planned(host: str, deleted: Sequence[StoredImage], freed: dict[str, int]) -
 def _removed(
     link: Link, engine: Engine, argv: Argv, deleted: Sequence[StoredImage], context: Context
 ) -> list[StoredImage]:
-    """Run the engine's command; return the images that are gone."""
     every = engine("image", "ls", "--all", "--quiet", "--no-trunc")
     with context.progress.step(f"Remove images of {link.name}"):
         steps = {"remove": command_line(argv), "left": command_line(every)}
@@ -242,7 +241,7 @@ class Selection:
         if not image_names.may_be_id(typed) or not images:
             raise NotFound(  # without a name that is like it, which would be deleted
                 f"there is no image `{one_line(typed)}` on `{self.host}`",
-                hint=f"`jlr images {self.host} --all` lists the images",
+                hint=f"`jlr image list {self.host} --all` lists the images",
             )
         if len(images) > 1:
             raise Usage(f"{len(images)} images' ids on `{self.host}` begin with `{typed}`")
@@ -295,10 +294,7 @@ def shown(image: StoredImage) -> str:
 def nearest(
     image: StoredImage, stored: Sequence[StoredImage], deleted: Sequence[StoredImage]
 ) -> StoredImage | None:
-    """Return the image that shares most layers with one to delete, `None` if none shares any.
-
-    It is one that stays, or is deleted before.
-    """
+    """Return the image that shares most layers with one to delete, `None` if none shares any."""
     before = deleted[: deleted.index(image)]
     others = [other for other in stored if other not in deleted or other in before]
     common, other = max(
@@ -310,7 +306,6 @@ def nearest(
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many values two sequences share at their beginnings."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

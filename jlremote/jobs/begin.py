@@ -33,8 +33,6 @@ from jlremote.selection import naming
 def run(request: RunRequest, context: Context) -> list[JobHandle]:
     """Begin a job and return it, or the jobs of an array.
 
-    They need neither this process nor the link any more.
-
     Raises:
         Usage: it is not given where to run.
         Busy: there is a job, a session or a container of that name.
@@ -72,7 +70,6 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
 
 
 def _runtime(request: RunRequest) -> Runtime:
-    """Return the runtime as far as the laptop knows it; refuse a request without a place."""
     if request.scheduled is not None:
         chosen = "none" if request.wanted.image is None else request.wanted.runtime
         return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
@@ -101,8 +98,6 @@ def _runtime(request: RunRequest) -> Runtime:
 
 
 def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
-    """Refuse a terminal and stdin for a job that waits for a node or for packages (`Usage`)."""
-    host = request.wanted.host
     if request.scheduled is not None and (request.interactive or request.terminal):
         raise Usage(
             f"a job of a cluster gets no {'terminal' if request.terminal else 'stdin'}",
@@ -113,8 +108,7 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
     if own and request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
-            hint=f"`--detach` and then `jlr attach`, or `jlr save {host}/SESSION IMAGE` an image "
-            "with the packages",
+            hint="use `--detach` and then `jlr job attach`, or an image that has the packages",
         )
 
 
@@ -127,7 +121,6 @@ def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
 def _start_context(
     host: Link, runtime: Runtime, request: RunRequest, typed: str, context: Context, undo: ExitStack
 ) -> StartContext:
-    """Return what the steps share, with the job's name; refuse a taken name (`Busy`)."""
     wanted = replace(request.wanted, container=typed)
     own = request.inside is None and runtime.has_containers
     name = naming.names(wanted, host)[0] if own else typed
@@ -147,7 +140,6 @@ def _record(start: StartContext, name: str, mark: str) -> JobRecord:
 
 
 def _name(command: tuple[str, ...]) -> str:
-    """Return a unique name after the program that runs."""
     words = [word for word in command[1:] if re.fullmatch(r"[\w./][\w./-]*", word)]
     program = PurePosixPath(command[0])
     if words and INTERPRETER.fullmatch(program.name):
@@ -170,7 +162,7 @@ def watch(handle: JobHandle, context: Context) -> None:
     try:
         desktop.check()
     except JlrError as none:
-        context.progress.note(f"{none.message}; `jlr notify test` tries it")
+        context.progress.note(f"{none.message}; `jlr config notify` tries it")
 
 
 def tell_end(handle: JobHandle, code: int, context: Context) -> None:

@@ -100,13 +100,11 @@ def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
 
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:
-    """Return whether the command runs in a session, which is not the host itself."""
     own_image = request.inside is None and request.wanted.image is not None
     return not (start.runtime.on_host or own_image)
 
 
 def _container(start: StartContext, request: RunRequest) -> Container:
-    """Return the session's container, which must run (`NotFound`)."""
     typed = (request.inside or "").rpartition("/")[2]
     if (known := session(request)) is not None:
         looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
@@ -189,7 +187,6 @@ def _in_container(
 
 
 def _taking(request: RunRequest, private: str, mark: str) -> str:
-    """Return shell text that begins the command's script: it takes its variables."""
     if request.terminal:
         return variables.take_typed(private, mark)
     return variables.take_first(private) if request.interactive else variables.TAKE

@@ -18,7 +18,7 @@ from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.remote.notebook_run import KERNEL, PLACE
 from jlremote.remote.sending import program
 
-# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
+# The program comes by a variable: in an argument it would be all that `jlr job list` has room for.
 VARIABLE = "JLR_NOTEBOOK_PROGRAM"
 _BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
 _PROGRAM = ("python3", "-c", _BEGIN)
@@ -35,15 +35,13 @@ def notebook_command(
 ) -> tuple[tuple[str, ...], str]:
     """Return the command that runs a notebook, and the variable (`NAME=VALUE`) that it needs.
 
-    Without a `kernel` it is the one that the notebook names.
-
     Raises:
         Usage: it is no notebook, or a parameter has no name.
     """
     if not notebook.endswith(".ipynb"):
         raise Usage(
             f"`{notebook}` is not a notebook (.ipynb)",
-            hint=f"put a command after `--`: `jlr run HOST … -- {notebook}`",
+            hint=f"put a command after `--`: `-- {notebook}`",
         )
     for parameter in parameters:
         name, equals, _ = parameter.partition("=")
@@ -131,7 +129,6 @@ def _copy(*words: str) -> str:
 
 
 def _place(request: RunRequest, runtime: Runtime) -> str | None:
-    """Return what `jlr cp` calls a job's place, `None` for a container of its own."""
     host = request.wanted.host
     if request.inside is not None:
         return f"{host}/{request.inside.rpartition('/')[2]}"

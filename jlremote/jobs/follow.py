@@ -29,6 +29,7 @@ PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 # The pause after the output ended although the job goes on, as when the daemon is restarted.
 AGAIN_SECONDS = 1.0
 _MOST = 1 << 20  # characters of one group
+_BEHIND = 1 << 60  # bytes: no output is as long
 
 Note = Callable[[str], None]
 T = TypeVar("T")
@@ -48,7 +49,7 @@ def follow(
     """
     watch = _Watch(handle, show, context, cancels)
     way_back = (
-        f"`jlr attach {handle.selector}` shows it again, `jlr stop {handle.selector}` ends it"
+        f"`jlr job attach {handle.selector}` shows it again, `jlr stop {handle.selector}` ends it"
     )
     try:
         with _ctrl_c(watch.interrupted):
@@ -60,6 +61,17 @@ def follow(
     except JlrError as error:
         error.hint = error.hint or way_back
         raise
+
+
+def awaited(handle: JobHandle, context: Context) -> tuple[int, JobHandle]:
+    """Wait until a job ends, and send none of its output; return its exit code and its end.
+
+    Raises:
+        JlrError: it is not known how the job ended.
+    """
+    behind = Counter(stdout=_BEHIND, stderr=_BEHIND)
+    watch = _Watch(handle, lambda *_: None, context, _shown=behind)
+    return watch.to_the_end(), watch.handle
 
 
 @dataclass

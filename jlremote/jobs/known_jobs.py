@@ -90,7 +90,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
     host, slash, name = (selector or "").rpartition("/")
     if not slash and name in known_hosts(context):
         raise NotFound(
-            f"`{name}` is a host and not a job", hint=f"`jlr runs {name}` lists its jobs"
+            f"`{name}` is a host and not a job", hint=f"`jlr job list {name}` lists its jobs"
         )
     for session in matching(sessions.load_all(), selector or ""):
         raise NotFound(
@@ -103,7 +103,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
             hint=hint_of_missing(
                 job_records.load_all(),
                 name,
-                "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
+                "`jlr job list` lists the jobs; name another laptop's as HOST/NAME",
             ),
         )
     link = link_on(host, context)
@@ -204,8 +204,6 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
 def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]:
     """Stop a job and return what was done: SIGTERM, then SIGKILL, at once by `force`.
 
-    With `remove` the job and its output are deleted afterwards.
-
     Raises:
         JlrError: it does not end, or the person said no.
     """
@@ -228,7 +226,7 @@ def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]
 
 
 def _begun(handle: JobHandle) -> JobHandle | None:
-    """Return a waiting job that has a container by now; its waiter did not answer."""
+    """Return a waiting job that already has a container; its waiter did not answer."""
     with suppress(NotFound):
         later = handle.begun()
         return later if later.job.key != handle.job.key else None
@@ -279,7 +277,7 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
         job_records.delete(host.name, name)
         raise NotFound(
             f"there is no job `{name}` on `{host.name}`",
-            hint=f"`jlr runs {host.name}` lists its jobs",
+            hint=f"`jlr job list {host.name}` lists its jobs",
         )
     return handle
 

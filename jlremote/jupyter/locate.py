@@ -259,14 +259,12 @@ def _relayed(runtime: Runtime, container: Container, near: str, port: int, pytho
 
 
 def _from_the_host(container: Container, listeners: tuple[Listener, ...]) -> str | None:
-    """Return the container's own address at which the host reaches one of the listeners."""
     bound = {listener.address for listener in listeners}
     anywhere = any(listener.everywhere for listener in listeners)
     return next((a for a in container.alone_on if anywhere or a in bound), None)
 
 
 def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
-    """Refuse a listener of another user or container on a shared network."""
     first = on.sockets[0]
     if first.inode in on.held if runtime.has_containers else first.user == on.user:
         return

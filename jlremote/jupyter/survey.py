@@ -33,7 +33,7 @@ class ContainerStopped(JlrError):
 
 
 class ContainerPaused(JlrError):
-    """The container of a session is paused, by hand or for as long as `jlr save` takes."""
+    """The container of a session is paused, by hand or for as long as `jlr image save` takes."""
 
     state = "paused"
 

@@ -1,4 +1,4 @@
-"""`jlr lab`: the JupyterLab of this laptop, whose kernels are those of a session."""
+"""`jlr local lab`: the JupyterLab of this laptop, whose kernels are those of a session."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def _settings_folder(record: SessionRecord, context: Context) -> Path:
     folder = above / file_name(record.host, record.name, image).removesuffix(".json")
     if not folder.exists():
         context.progress.note(
-            f"first `jlr lab` with `{image}`: what its kernels send can run as a program in the "
-            "page, which can read, change and delete the files of this folder that are not hidden; "
-            "end it (Ctrl-C) unless you trust the author of the image that far"
+            f"first `jlr local lab` with `{image}`: what its kernels send can run as a program in "
+            "the page, which can read, change and delete the files of this folder that are not "
+            "hidden; end it (Ctrl-C) unless you trust the author of the image that far"
         )
     paths.write_whole(paths.private_directory(folder) / "jupyter_config.py", _CONFIG)
     return folder

@@ -98,7 +98,7 @@ def choose(selector: str | None) -> SessionRecord:
     if selector is None:
         known = [record for record in known if record.forwarded] or known
         if not known:
-            raise NotFound("there are no sessions", hint="`jlr start HOST CONTAINER` starts one")
+            raise none_known()
         return known[0]
     if chosen := selected(known, selector, "sessions"):
         return chosen
@@ -107,6 +107,11 @@ def choose(selector: str | None) -> SessionRecord:
         raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
     hint = hint_of_missing(known, selector, "`jlr list` shows all sessions")
     raise NotFound(f"there is no session `{selector}`", hint=hint)
+
+
+def none_known() -> NotFound:
+    """Return the error that this laptop knows no session."""
+    return NotFound("there are no sessions", hint="`jlr start --help` says how to start one")
 
 
 def of_container(host: str, container_id: str) -> SessionRecord | None:
@@ -153,10 +158,7 @@ def delete(record: SessionRecord) -> None:
 
 @dataclass(frozen=True)
 class StopRecord:
-    """The session that was stopped last here: a bare `jlr stop` must not stop another one.
-
-    The stop may have deleted the session's own record.
-    """
+    """The session that was stopped last here: a bare `jlr stop` must not stop another one."""
 
     host: str  # what was typed after `ssh`
     name: str

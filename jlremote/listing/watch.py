@@ -1,4 +1,4 @@
-"""`jlr status --watch`: report a session again and again, without waiting."""
+"""`jlr list --watch`: report a session again and again, without waiting."""
 
 from __future__ import annotations
 
@@ -111,7 +111,6 @@ class SessionView:
         return self._with_job(report)
 
     def _look_at_job(self, *, is_up: bool) -> None:
-        """Ask the host when the job begins or ends, and now and then while it does not run."""
         if is_up != self._was_up:
             self._pause = 0.0
         self._was_up = is_up
@@ -135,7 +134,7 @@ class SessionView:
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
-        again = f"jlr status {record.selector}"
+        again = f"jlr list {record.selector}"
         why = f"it is not forwarded any more; `{again}` forwards it again"
         return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
 

@@ -73,7 +73,6 @@ def mount(request: MountRequest, context: Context) -> MountReport:
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
-    """Return whether the folder is already mounted at `local`; refuse another one."""
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:
@@ -88,16 +87,12 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     if other or (request.read_only and not known.read_only):
         raise Usage(
             f"`{local}` already shows `{known.host}:{known.remote}`",
-            hint=f"`jlr unmount {shlex.quote(str(local))}` first",
+            hint=f"`jlr mount --unmount {shlex.quote(str(local))}` first",
         )
     return True
 
 
 def _session(request: MountRequest, known: MountRecord | None, context: Context) -> SessionRecord:
-    """Return the named session, else the session of the last mount here.
-
-    A host that was named by itself stands for a session without a name.
-    """
     if request.host is not None:
         path = known_way(request.host, context).ssh_config
         config = None if path is None else str(path.resolve())

@@ -47,12 +47,12 @@ def chosen(
         for job in () if or_job else matching(job_records.load_all(), selector):
             raise NotFound(
                 f"`{selector}` is a job and not a session",
-                hint=f"`jlr attach {job.host}/{job.name}` shows its output",
+                hint=f"`jlr job attach {job.host}/{job.name}` shows its output",
             ) from None
         if guess and not or_job:
             raise
         host = selector.rpartition("/")[0]
-        lists = [f"`{f'jlr {each} {host}'.strip()}`" for each in ("list", "runs")[: 1 + or_job]]
+        lists = [f"`{f'jlr {one} {host}'.strip()}`" for one in ("list", "job list")[: 1 + or_job]]
         shown = f"{' and '.join(lists)} {'show' if or_job else 'shows'} all"
         known: list[Named] = [*sessions.load_all(), *job_records.load_all()] if guess else []
         raise NotFound(
@@ -61,11 +61,16 @@ def chosen(
         ) from None
 
 
-def running(selector: str | None, context: Context, *, as_shared: bool = False) -> SessionRecord:
-    """Return the record of a session, forwarded if it runs; see `chosen`.
+def is_session(place: str, context: Context) -> bool:
+    """Return whether a typed place is a session; the name of a known host is the host."""
+    if "/" in place.removeprefix("ssh://"):
+        return True
+    known = matching(sessions.load_all(), place)
+    return bool(known) and place not in known_hosts(context)
 
-    A session that was stopped here is forwarded again if another laptop has started it since.
-    """
+
+def running(selector: str | None, context: Context, *, as_shared: bool = False) -> SessionRecord:
+    """Return the record of a session, forwarded if it runs; see `chosen`."""
     record = chosen(selector, context, as_shared=as_shared)
     if record.forwarded:
         return record

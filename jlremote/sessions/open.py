@@ -52,10 +52,7 @@ def address(
 def answering(
     selector: str | None, context: Context, *, as_shared: bool = False
 ) -> tuple[SessionRecord, ForwardStatus, str]:
-    """Return a session, its forward, and the host name by which Jupyter has answered through it.
-
-    Raises as `address` does.
-    """
+    """Return a session, its forward, and the host name by which Jupyter has answered through it."""
     record = _running(selector, context, as_shared=as_shared)
     link = link_of(record, context)
     forward = live_forward(link, record)

@@ -153,7 +153,7 @@ def _same_container(
     if again.container is None or not again.container.renamed:
         return runtime, name, found
     context.progress.note(
-        f"the container of the session `{known.name}` is called `{again.container.renamed}` by now"
+        f"the container of session `{known.name}` is now called `{again.container.renamed}`"
     )
     return exact, known.name, again
 

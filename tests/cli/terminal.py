@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE
 
 
 class Terminal:
@@ -57,7 +58,7 @@ class Terminal:
         """Give it another size, as a person does who drags the window's corner."""
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
 
-    def wait_for(self, text: str, *, seconds: float = 10) -> None:
+    def wait_for(self, text: str, *, seconds: float = PATIENCE) -> None:
         """Read until `text` has been shown since the last call of `forget`."""
         deadline = time.monotonic() + seconds
         while text not in self.screen:
@@ -77,7 +78,7 @@ class Terminal:
         with contextlib.suppress(OSError):  # EIO is how a terminal says that nobody is there
             while more := os.read(self._ours, 65536):
                 self.screen += more.decode(errors="replace")
-        return self.process.communicate(timeout=10)
+        return self.process.communicate(timeout=PATIENCE)
 
     def close(self) -> None:
         os.close(self._ours)

@@ -123,7 +123,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
 @pytest.mark.parametrize(
     ("line", "candidates"),
     [
-        ("jlr st", ["start", "status", "stop"]),
+        ("jlr st", ["start", "stop"]),
         ("jlr start ", ["gpu.lab.org", "dgx", "dgx-old", "login"]),
         ("jlr start d", ["dgx", "dgx-old"]),
         ("jlr start me@d", ["me@dgx", "me@dgx-old"]),
@@ -131,14 +131,14 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr --verbose --no-input start dgx c", ["cont1"]),
         ("jlr open ", ["cont1", "cont2", "gpu.lab.org/twin", "dgx/twin"]),
         ("jlr stop c", ["cont1", "cont2"]),
-        ("jlr status dgx/", ["dgx/cont1", "dgx/twin"]),
+        ("jlr list dgx/", ["dgx/cont1", "dgx/twin"]),
         ("jlr shell d", ["dgx/cont1", "dgx/twin", "dgx", "dgx-old"]),
         (
             "jlr start dgx --runtime ",
             ["auto", "docker", "podman", "nvidia-docker", "apptainer", "singularity", "none"],
         ),
         ("jlr start dgx --runtime=d", ["--runtime=docker"]),
-        ("jlr stop --r", ["--remove"]),
+        ("jlr stop --co", ["--container"]),
         ("jlr completion ", ["bash", "zsh", "fish", "powershell"]),
         ("jlr run dgx --in ", ["cont1", "twin"]),
         ("jlr run --in c", ["cont1", "cont2"]),

@@ -98,7 +98,7 @@ def traces(laptop: Laptop) -> list[str]:
 
 def wait_for_no_trace(laptop: Laptop) -> None:
     """Wait for the link's process to be gone too, which is asked to go and not waited for."""
-    wait_until(lambda: not traces(laptop), "the removal of all traces", timeout=15)
+    wait_until(lambda: not traces(laptop), "the removal of all traces")
 
 
 def processes_of(laptop: Laptop, word: str) -> list[psutil.Process]:

@@ -135,7 +135,7 @@ def test_in_the_background_of_a_machine_with_only_python_a_kernel_answers_until_
 @pytest.mark.long
 def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop) -> None:
     """The terminal sends it to every process of the demo's group, not only to the demo."""
-    with machine.terminal(str(PROGRAMS / "jlr"), "demo", "--no-browser", timeout=60) as terminal:
+    with machine.terminal(str(PROGRAMS / "jlr"), "demo", "--no-browser") as terminal:
         terminal.expect(
             r"http://demo-[a-z0-9-]+\.localhost:\d+/demo-[0-9a-f]+/lab/tree/welcome.ipynb\?token="
         )
@@ -150,7 +150,7 @@ def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop
 
 
 def kernel_is_busy(machine: Laptop) -> bool:
-    return '"busy"' in machine.jlr("status", "--json").stdout
+    return '"busy"' in machine.jlr("list", "--json").stdout
 
 
 def test_ctrl_c_ends_a_demo_that_is_still_starting(machine: Laptop, run_demo: RunDemo) -> None:
@@ -176,7 +176,7 @@ def test_the_next_demo_clears_up_after_one_that_was_killed_and_lasts_as_long_as_
     born = session.born()
     (link,) = processes_of(machine, "jlremote.link")
     link.kill()
-    wait_until(lambda: answers(session), "the next link", 30)
+    wait_until(lambda: answers(session), "the next link")
     assert session.born() == born
     assert [path.name for path in folder.iterdir()] == ["mine.ipynb"]
     session.write_notebook("welcome.ipynb", "'another text'")

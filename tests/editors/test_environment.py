@@ -79,7 +79,7 @@ def test_neither_is_one_of_a_client_with_a_terminal(clients: Clients, place: str
         )
         try:
             terminal.type("typed\r")
-            terminal.wait_for(f"{word}-typed-{value}", seconds=SECONDS)
+            terminal.wait_for(f"{word}-typed-{value}")
             assert value not in terminal.screen.split(f"{word}-typed-")[0]
         finally:
             terminal.close()

@@ -163,7 +163,7 @@ def test_a_terminal_begins_a_shell_and_the_words_of_an_error_arrive(hostile: Cli
     environment = hostile.laptop.environment | {"TERM": "xterm-256color"}
     terminal = Terminal((*argv, hostile.name), environment=environment)
     try:
-        terminal.wait_for(":/srv# ", seconds=SECONDS)
+        terminal.wait_for(":/srv# ")
         terminal.type("exit 3\r")
         assert terminal.process.wait(SECONDS) == 3
     finally:

@@ -39,14 +39,16 @@ class EnginesHost:
     server: SSHServer
 
     def remove(self, runtime: str, name: str) -> None:
-        """Remove a container; a session of Apptainer ends with its account."""
+        """Remove a container and its image; a session of Apptainer ends with its account."""
         if runtime == "apptainer":
             self.account.end_processes()
         elif "docker" in runtime:
             self.engine.remove_containers(name)
+            self.engine.try_docker("rmi", f"lab/{name}:1")
         else:
             podman = podman_of(runtime, self.account)
             podman.attempt("rm", "--force", "--time=0", name)
+            podman.attempt("rmi", f"lab/{name}:1")
             label = f"--filter=label=org.jlremote.session={name}"
             for network in podman("network", "ls", "--quiet", label).split():
                 podman("network", "rm", network)

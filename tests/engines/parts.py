@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any
 
 from tests.engines.conftest import IMAGE, SIF, EnginesHost
@@ -26,7 +27,7 @@ class Session:
 
     def __init__(self, laptop: Laptop, host: EnginesHost, runtime: str) -> None:
         self.laptop, self.host, self.runtime = laptop, host, runtime
-        self.name = f"lab-contract-{runtime.replace(' ', '-')}-{host.account.name}"
+        self.name = f"lab-{runtime.replace(' ', '-')}-{secrets.token_hex(4)}"
         self.flags = FLAGS[runtime]
         self.image = SIF if runtime == "apptainer" else IMAGE
         self.first = self.start("--image", self.image, "--env", "COLOUR=blue", *self.flags)

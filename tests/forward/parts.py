@@ -118,11 +118,17 @@ def connect(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=30)
 
 
+def finish(sock: socket.socket) -> None:
+    """Send the end; a peer that was quicker may have closed or reset the connection."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_WR)
+
+
 def ask(port: int, question: bytes) -> bytes:
     """Send `question` and its end; return the whole answer."""
     with connect(port) as sock:
         sock.sendall(question)
-        sock.shutdown(socket.SHUT_WR)
+        finish(sock)
         return read_all(sock)
 
 
@@ -130,7 +136,7 @@ def is_turned_away(port: int, question: bytes) -> bool:
     """Return whether a connection is closed or reset without a byte."""
     try:
         return ask(port, question) == b""
-    except ConnectionResetError:  # what the kernel makes of closing before all was read
+    except ConnectionError:  # what the kernel makes of closing before all was read
         return True
 
 
@@ -187,7 +193,7 @@ def ask_at_once(port: int, question: bytes) -> bytes:
         reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
         reader.start()
         sock.sendall(question)
-        sock.shutdown(socket.SHUT_WR)
+        finish(sock)
         reader.join(60)
     return answer[0]
 

@@ -182,17 +182,17 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     terminal.wait_for_prompt()
 
     terminal.clear()
-    session = Session(ada, json.loads(ada.jlr("status", "--json").stdout))
+    session = Session(ada, json.loads(ada.jlr("list", "--json").stdout)[0])
     training = Training(chromium.new_page(), session)
-    wait_until(lambda: len(training.epochs()) > 5, "the first epochs", 30)
+    wait_until(lambda: len(training.epochs()) > 5, "the first epochs")
     terminal.run("jlr list")
     before = training.picture()
     with closed_lid(ada, way):
         time.sleep(ASLEEP)
-    wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss", 30)
+    wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss")
     terminal.run("jlr list     # the lid was closed for a while, and there is no network yet")
     way.bring_up()
-    wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back", 30)
+    wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back")
     terminal.run("jlr list     # and back: the same page, with the same cell")
     states = re.findall(rf"{name} +dgx +([a-z-]+) +\S+ +(\S.*?) +(\d+) ", terminal.screen())
     (_, cell, port), *_ = states
@@ -209,7 +209,7 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
         page = chromium.new_page()
         page.set_content(BESIDE.format(before, training.picture()))
         page.locator("#both").screenshot(path=DOCS / "back-page.png")
-    assert ada.jlr("stop", "--remove", "--yes").status == 0, "the doctor would tell of it"
+    assert ada.jlr("rm", "--yes").status == 0, "the doctor would tell of it"
 
 
 @pytest.mark.long

@@ -49,7 +49,7 @@ def test_a_job_goes_on_however_its_watcher_ends(jobs: Jobs, engine: Engine) -> N
         count = 1 if in_image else 2  # the engine's client, or a `tail` of each stream
         wait_until(lambda: watchers(job) == count, "both streams' being shown")
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
-            another = jobs.laptop.spawn("attach", name)
+            another = jobs.laptop.spawn("job", "attach", name)
             assert another.stdout is not None
             assert another.stdout.readline() == "begun\n"
             another.send_signal(number)

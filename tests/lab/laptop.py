@@ -19,7 +19,7 @@ import psutil
 from tests.lab.accounts import Account
 from tests.lab.fork_server import can_fork, fork_server
 from tests.lab.forked import ForkedCommand, ForkedTerminal
-from tests.lab.programs import Result, attempt, wait_ended
+from tests.lab.programs import PATIENCE, Result, attempt, wait_ended
 from tests.lab.sshd import SSHServer, make_key
 
 PROGRAMS = Path(sys.executable).parent
@@ -190,7 +190,7 @@ class Laptop:
         return subprocess.Popen(argv, start_new_session=True, **options)
 
     @contextmanager
-    def terminal(self, *argv: str, timeout: float = 20) -> Iterator[pexpect.spawn[str]]:
+    def terminal(self, *argv: str, timeout: float = PATIENCE) -> Iterator[pexpect.spawn[str]]:
         """Run a program in a terminal, where it may ask; `argv` may begin with `jlr`.
 
         Args:

@@ -18,6 +18,8 @@ from tests.lab.place import LabError
 NEEDED = ("dockerd", "docker", "debootstrap", "sshd", "ssh", "ssh-keygen", "iptables", "setpriv")
 # For programs in Go, as engines and their clients are: they spend a third of their time on garbage.
 LESS_GARBAGE = "400"
+# Waiting ends as soon as its condition holds; beside other tests that may take a while.
+PATIENCE = 60.0
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -128,7 +130,7 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout: float = 20) -> None:
+def wait_until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> None:
     """Return as soon as `condition` holds.
 
     It is asked again after three times as long as it took, or a tenth of the time so far, but a

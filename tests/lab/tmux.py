@@ -47,13 +47,13 @@ class TmuxTerminal:
     def run(self, line: str) -> None:
         """Type a command and wait for its end."""
         self.type(line)
-        wait_until(lambda: line in self.screen(), "the command", 10)
+        wait_until(lambda: line in self.screen(), "the command")
         self.wait_for_prompt()
 
     def clear(self) -> None:
         """Clear the screen."""
         self.press("C-l")
-        wait_until(lambda: self.screen() == "$", "an empty screen", 10)
+        wait_until(lambda: self.screen() == "$", "an empty screen")
 
     def screen(self, *options: str) -> str:
         """Return what it shows; `-e` keeps the colours, as escape sequences."""
@@ -84,7 +84,7 @@ def tmux_terminal(laptop: Laptop, socket: Path) -> Iterator[TmuxTerminal]:
         *("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", "60"),
         *("env", "-i", *words, "bash", "--norc", "--noprofile"),
     )
-    wait_until(lambda: made.screen() == "$", "the prompt", 10)
+    wait_until(lambda: made.screen() == "$", "the prompt")
     try:
         yield made
     finally:

@@ -13,9 +13,8 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
 from jlremote.questions import Asker, Question
 from jlremote.ssh.interfaces import Connection, Gateway, Output
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 
-PATIENCE = 20.0
 T = TypeVar("T")
 
 

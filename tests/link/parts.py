@@ -14,7 +14,8 @@ from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ssh.interfaces import Connection, Gateway
-from tests.link.fakes import PATIENCE, FakeConnection, FakeListener
+from tests.lab.programs import PATIENCE
+from tests.link.fakes import FakeConnection, FakeListener
 
 UP = Condition(State.UP)
 KEY = ("cont1", None)

@@ -15,7 +15,8 @@ from jlremote.jupyter.survey import ContainerGone, ContainerRestarted, JupyterDe
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward, TimeLimit
 from jlremote.link.wire.states import State
-from tests.link.fakes import PATIENCE, Call, FakeConnection, new_endpoint, until
+from tests.lab.programs import PATIENCE
+from tests.link.fakes import Call, FakeConnection, new_endpoint, until
 from tests.link.parts import KEY, UP, Outcome, Parts, is_in, state_of
 
 

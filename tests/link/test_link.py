@@ -91,7 +91,7 @@ def test_forwards_that_a_killed_command_did_not_restore_are_restored_by_the_next
     servers.start("one")
     port = desk.start("one").local_port
     desk.process().kill()
-    until(lambda: not desk.processes(), "the end of the link", timeout=5)
+    until(lambda: not desk.processes(), "the end of the link")
     with pytest.raises(NoLink):
         desk.link().status()
     # A command that ends between the start of the link and the restoring.
@@ -117,7 +117,7 @@ def test_an_idle_link_leaves_and_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("JLR_LINK_IDLE", "1")
     desk.run("true")
-    until(lambda: not desk.processes(), "the end of the link", timeout=10)
+    until(lambda: not desk.processes(), "the end of the link")
     assert desk.leftovers() == []
 
 
@@ -128,7 +128,7 @@ def test_a_link_that_may_not_ask_says_so_and_leaves_at_once(
     desk.host = "asking"
     with pytest.raises(NeedsAuthentication):
         desk.run("true")
-    until(lambda: not desk.processes(), "the end of the link", timeout=5)
+    until(lambda: not desk.processes(), "the end of the link")
 
 
 def test_a_link_whose_files_were_tidied_away_is_found_again(
@@ -196,7 +196,7 @@ def test_mute_callers_block_no_command_and_keep_no_link_alive(
     mute = [sockets.Client(str(desk.files.socket)) for _ in range(3)]
     with within(10):
         assert desk.run("echo in") == "in\n"
-    until(lambda: not desk.processes(), "the end of the link", timeout=10)
+    until(lambda: not desk.processes(), "the end of the link")
     for caller in mute:
         caller.close()
 

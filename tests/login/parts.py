@@ -64,7 +64,7 @@ class Terminal:
 @contextmanager
 def at_terminal(laptop: Laptop, *words: str) -> Iterator[Terminal]:
     """Run `jlr` with these words in a terminal."""
-    with laptop.terminal("jlr", *words, timeout=PATIENCE) as spawned:
+    with laptop.terminal("jlr", *words) as spawned:
         yield Terminal(spawned)
 
 

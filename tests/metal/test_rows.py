@@ -97,7 +97,7 @@ def test_a_job_waits_until_another_gives_its_gpus_back(metal: Metal, runtime: Gp
             *("run", runtime.host, "-d", "--name", "waits", *runtime.words("--gpus", "auto")),
             *("--wait", "--", "nvidia-smi", "-L"),
         )
-        assert "wait" in metal.jlr("runs", runtime.host).stdout
+        assert "wait" in metal.jlr("job", "list", runtime.host).stdout
     wait_until(
         lambda: listed(metal.jlr("logs", f"{runtime.host}/waits")), "the job's GPU", timeout=60
     )

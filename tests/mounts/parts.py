@@ -44,7 +44,7 @@ class Desk:
         return self.jlr("mount", str(self.local), *(words or ("--remote", "project")), code=code)
 
     def unmount(self, *words: str, code: int = 0) -> Result:
-        return self.jlr("unmount", str(self.local), *words, code=code)
+        return self.jlr("mount", "--unmount", str(self.local), *words, code=code)
 
     def states(self) -> list[str]:
         return [mount["state"] for mount in json.loads(self.jlr("mount", "--json").stdout)]

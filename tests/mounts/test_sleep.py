@@ -40,7 +40,7 @@ def asleep(desk: Desk) -> Iterator[subprocess.Popen[bytes]]:
 
 def is_in_order(desk: Desk, content: bytes) -> None:
     """See that the mount works without a hand, and shows and stores what it should."""
-    until(lambda: works(desk.local), "the mount's return", timeout=20)
+    until(lambda: works(desk.local), "the mount's return")
     assert (desk.local / "notes").read_bytes() == content
     (desk.local / "after").write_bytes(b"written after the sleep")
     assert desk.has_project("after", b"written after the sleep")

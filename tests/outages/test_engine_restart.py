@@ -74,7 +74,7 @@ def test_a_connection_that_is_lost_while_dockerd_is_away(
     """Nothing can be proved without dockerd, so nothing is sent; then it goes on by itself."""
     lone.shut_down()
     front_door.drop_connections()
-    until(lambda: state(work.session.laptop)[0] == "down", "the state", timeout=30)
+    until(lambda: state(work.session.laptop)[0] == "down", "the state")
     assert "docker" in state(work.session.laptop)[1].lower()
     lone.start(live_restore=True)
     work.comes_back(BACK + 2)
@@ -88,7 +88,7 @@ def test_a_restart_of_dockerd_that_ends_its_containers(work: Work, lone: LoneEng
     lone.start(live_restore=False)  # ends the containers that it finds
     lone.shut_down()
     lone.start(live_restore=True)
-    until(lambda: state(work.session.laptop)[0] == "container-stopped", "the state", timeout=30)
+    until(lambda: state(work.session.laptop)[0] == "container-stopped", "the state")
     assert "does not run" in state(work.session.laptop)[1]
     again = started(laptop, work.session.name, host="alone")
     assert again.port == work.session.port

@@ -14,7 +14,7 @@ from tests.lab.programs import lives
 from tests.lab.sshd import SSHServer, end
 from tests.link.fakes import until
 from tests.long import LONG
-from tests.outages.parts import BUSY, Work, link_of
+from tests.outages.parts import BUSY, Work, knows_sshd, link_of
 
 # What the host's settings above allow until a silent death is noticed.
 NOTICED = 4.0
@@ -31,9 +31,10 @@ def laptop(file_laptop: Laptop) -> Laptop:
 
 @pytest.fixture
 def work(lasting_work: Work) -> Work:
-    """The kernel, over a connection that has lasted."""
+    """The kernel, over a connection that has lasted, and whose sshd the link knows."""
     since = time.monotonic()
     until(lambda: time.monotonic() - since > LASTED, "a connection that has lasted")
+    until(lambda: knows_sshd(lasting_work.session.laptop), "the link's look at its sshd")
     lasting_work.check()
     return lasting_work
 
@@ -75,9 +76,9 @@ def test_another_address_of_the_laptop(
         assert other.stdout.readline() == b"in\n"
         network.change_address()
         work.comes_back(NOTICED + BACK)
-        until(lambda: not any(map(lives, old)), "the end of the old sshd", 20)
-        [kernel] = [one for one in work.session.ask("api/kernels") if one["id"] == work.kernel.id]
-        assert kernel["connections"] == 0
+        until(lambda: not any(map(lives, old)), "the end of the old sshd")
+        kernel = f"api/kernels/{work.kernel.id}"
+        until(lambda: work.session.ask(kernel)["connections"] == 0, "the end of the old WebSocket")
         assert other.communicate(b"still there")[0] == b"still there"
 
 

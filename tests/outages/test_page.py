@@ -48,7 +48,7 @@ def test_a_silence_costs_the_page_no_line(
     page.get_by_role("button", name="Rename and Save").click(timeout=SECONDS)
     run_cell(page, ENDING.format(count=A_SECOND, pause=1 / A_SECOND, more=2 + seconds / 2))
     run_cell(page, CELL.format(count=count, pause=1 / A_SECOND))
-    wait_until(lambda: f"begun {A_SECOND - 1}" in outputs(page), "the first lines", timeout=30)
+    wait_until(lambda: f"begun {A_SECOND - 1}" in outputs(page), "the first lines")
     network.take_down()
     page.keyboard.press("Control+s")
     time.sleep(seconds)
@@ -56,7 +56,7 @@ def test_a_silence_costs_the_page_no_line(
     network.bring_up()
     for cell in page.locator(".jp-Notebook .jp-InputPrompt").all()[:2]:
         expect(cell).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
-    wait_until(lambda: count - 1 in lines(page), "the last line", timeout=30)
+    wait_until(lambda: count - 1 in lines(page), "the last line")
     assert "ended" in outputs(page)
     assert lines(page) == list(range(count))
     assert page.locator(".jp-Dialog").all_inner_texts() == []
@@ -163,7 +163,7 @@ def test_a_page_of_an_older_jupyter_goes_on_after_a_silence(
     network.change_address()
     network.bring_up()
     expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
-    wait_until(lambda: count - 1 in shown(), "the last line", timeout=30)
+    wait_until(lambda: count - 1 in shown(), "the last line")
     assert shown() == list(range(count))
     assert page.evaluate(ASKED) == ANSWERED
     assert page.locator(front.dialog).all_inner_texts() == []

@@ -60,7 +60,7 @@ def test_neither_container_nor_image_is_told_with_what_lists_them(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     name = container.name()
-    failed(start(laptop, "lab", name), 6, f"`{name}`", "--image", "`jlr images lab`")
+    failed(start(laptop, "lab", name), 6, f"`{name}`", "--image", "`jlr image list lab`")
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,9 @@ def test_a_server_that_gives_no_terminal_is_told_before_the_engine_complains(
 ) -> None:
     started(laptop, name, "--image", "lab/jupyter")
     laptop.add_host("odd", another_sshd("PermitTTY no"), account, key=keys.private)
-    with laptop.terminal("jlr", "shell", f"odd/{name}", "--", "tty", timeout=60) as terminal:
+    with laptop.terminal("jlr", "shell", f"odd/{name}", "--", "tty") as terminal:
         terminal.expect_exact("the SSH server gives no terminal (`PermitTTY no`)")
         terminal.expect(pexpect.EOF)
     without = laptop.jlr("shell", f"odd/{name}", "--", "echo", "works", stdin="")
     assert (without.status, without.stdout) == (0, "works\n"), without
-    assert laptop.jlr("stop", f"lab/{name}", "--remove", "--force", "--yes").status == 0
+    assert laptop.jlr("rm", f"lab/{name}", "--force", "--yes").status == 0

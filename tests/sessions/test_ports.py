@@ -50,9 +50,9 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_
     with held(first):
         said = start(laptop, "lab", here.name)
         assert said.status == 0, said
-        assert f"port {first} is taken by" in said.stderr, said
+        assert f"port {first} is in use by" in said.stderr, said
         assert f"(process {os.getpid()})" in said.stderr, said
-    second = json.loads(laptop.jlr("status", here.name, "--json").stdout)["local_port"]
+    second = json.loads(laptop.jlr("list", here.name, "--json").stdout)["local_port"]
     assert second != first
     assert laptop.jlr("stop", here.name).status == 0
     start_inside(here, 8888)
@@ -64,9 +64,9 @@ def test_an_exact_port_is_used_or_refused(laptop: Laptop, session: Session) -> N
     assert started(laptop, here, "--port", str(exact)).port == exact
     with held(other):
         refused = start(laptop, "lab", here, "--port", str(other))
-        failed(refused, 7, f"port {other} is taken by", f"process {os.getpid()}")
+        failed(refused, 7, f"port {other} is in use by", f"process {os.getpid()}")
         settings = laptop.settle(f"[hosts.lab]\nport = {other}\n")
-        failed(start(laptop, "lab", here), 7, "is taken by", "leave out `port` of `[hosts.lab]`")
+        failed(start(laptop, "lab", here), 7, "is in use by", "leave out `port` of `[hosts.lab]`")
         settings.unlink()
     assert started(laptop, here, "--port", str(other)).port == other
     with held(exact):

@@ -10,9 +10,6 @@ from tests.cli.terminal import Terminal
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 
-# Other work runs on the two cores.
-SECONDS = 30
-
 
 @contextmanager
 def shell(laptop: Laptop, *words: str, kind: str = "xterm-256color") -> Iterator[Terminal]:

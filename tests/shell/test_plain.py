@@ -17,7 +17,7 @@ from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.mounts.parts import remember_session
 from tests.sessions.parts import started
-from tests.shell.parts import SECONDS, running
+from tests.shell.parts import running
 
 SESSIONS = pytest.mark.parametrize("session", ["latest", "lab/bare"])
 
@@ -91,7 +91,7 @@ def test_the_locale_is_sent_as_by_ssh(german: Laptop, host: str, account: Accoun
 
 def test_a_shell_that_is_kept_has_the_locale_too(german: Laptop) -> None:
     argv = ("jlr", "shell", "accepts", "--keep", "--", "sh", "-c", "echo [ü $LANG]; read line")
-    with german.terminal(*argv, timeout=SECONDS) as terminal:
+    with german.terminal(*argv) as terminal:
         terminal.expect_exact("[ü C.UTF-8]")  # tmux shows what it takes for no letter as `_`
         terminal.sendline()
         terminal.expect(pexpect.EOF)

@@ -13,23 +13,26 @@ from tests.cli.terminal import Terminal
 from tests.lab.accounts import claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.mounts.parts import remember_session
-from tests.shell.parts import SECONDS, running, shell
+from tests.shell.parts import running, shell
 
 
-def test_size_colours_ctrl_c_and_the_exit_code_are_those_of_a_terminal(owner: Laptop) -> None:
+def test_size_colours_ctrl_c_and_the_exit_code_are_those_of_a_terminal(
+    owner: Laptop, inside: Container
+) -> None:
     with shell(owner, "-w", "/var/tmp") as terminal:
-        terminal.wait_for(":/var/tmp# ", seconds=SECONDS)
+        terminal.wait_for(":/var/tmp# ")
         terminal.type("stty size; tty; printf '\\033[31m%s\\033[0m\\n' red$((1))\r")
         for shown in ("24 80\r\n", "/dev/pts/", "\x1b[31mred1\x1b[0m"):
             terminal.wait_for(shown)
         terminal.type("until [ \"$(stty size)\" = '31 77' ]; do sleep .1; done; echo big $((1))\r")
         drag_until(terminal, "big 1")
-        terminal.type("echo begun $((1)); sleep 600\r")
-        terminal.wait_for("begun 1")
+        terminal.type("sleep 616\r")
+        # Ctrl-C between bash's `fork` and the command's start would only reach bash, which waits.
+        wait_until(lambda: running(inside, "sleep 616"), "the command's start")
         terminal.type("\x03")
         # A terminal drops what was typed before its Ctrl-C has arrived.
         terminal.wait_for("^C\r\n")
@@ -37,7 +40,7 @@ def test_size_colours_ctrl_c_and_the_exit_code_are_those_of_a_terminal(owner: La
         terminal.wait_for("interrupted 130")
         assert not terminal.echoes()
         terminal.type("exit 9\r")
-        assert terminal.process.wait(SECONDS) == 9
+        assert terminal.process.wait(PATIENCE) == 9
         assert terminal.echoes()
 
 
@@ -56,14 +59,14 @@ def drag_until(terminal: Terminal, shown: str) -> None:
 
 def test_an_unknown_terminal_type_is_no_obstacle(owner: Laptop) -> None:
     with shell(owner, "--", "sh", "-c", "echo [$TERM]", kind="xterm-kitty") as terminal:
-        terminal.wait_for("[xterm-256color]", seconds=SECONDS)
+        terminal.wait_for("[xterm-256color]")
 
 
 def test_the_detach_keys_leave_alone_what_runs(owner: Laptop, inside: Container) -> None:
     with shell(owner, "--detach-keys", "ctrl-]", "--", "sleep", "613") as terminal:
         wait_until(lambda: running(inside, "sleep 613"), "the command's start")
         terminal.type("\x1d")
-        terminal.process.wait(SECONDS)
+        terminal.process.wait(PATIENCE)
         assert terminal.echoes()
     assert running(inside, "sleep 613")
 
@@ -112,11 +115,11 @@ def test_however_a_shell_ends_nothing_stays_behind_and_the_terminal_is_restored(
     told: str,
 ) -> None:
     with shell(owner) as terminal:
-        terminal.wait_for(":/# ", seconds=SECONDS)
+        terminal.wait_for(":/# ")
         terminal.type("sleep 611 & sleep 612\r")
         wait_until(lambda: running(inside, "sleep 612"), "the command's start")
         end(terminal, owner, sshd)
-        assert terminal.process.wait(SECONDS) == status
+        assert terminal.process.wait(PATIENCE) == status
         if told:
             terminal.wait_for(told)
         assert terminal.echoes() is (end is not killed)
@@ -130,15 +133,15 @@ def test_disconnect_tells_what_ends_and_asks_on_a_terminal(
     end = ("disconnect", which)
     place = f"lab/{inside.name}"
     with shell(owner) as first, shell(owner, place, "--", "sleep", "614") as second:
-        first.wait_for(":/# ", seconds=SECONDS)
+        first.wait_for(":/# ")
         wait_until(lambda: running(inside, "sleep 614"), "the command's start")
         asking = Terminal(end, laptop=owner)
         try:
-            asking.wait_for("Disconnect from", seconds=SECONDS)
+            asking.wait_for("Disconnect from")
             for loss in ("This will be lost:", f"a shell in {place}", f"`sleep 614` in {place}"):
                 assert loss in asking.screen
             asking.type("n\r")
-            assert asking.process.wait(SECONDS) == 1
+            assert asking.process.wait(PATIENCE) == 1
         finally:
             asking.close()
         first.type("echo still $((1))\r")
@@ -149,7 +152,7 @@ def test_disconnect_tells_what_ends_and_asks_on_a_terminal(
             assert loss in refused.stderr
         done = owner.jlr(*end, "--yes")
         assert (done.status, done.stdout) == (0, "disconnected from lab\n")
-        assert [each.process.wait(SECONDS) for each in (first, second)] == [5, 5]
+        assert [each.process.wait(PATIENCE) for each in (first, second)] == [5, 5]
     again = owner.jlr("shell", "--", "true")
     assert again.status == 0
     quiet = owner.jlr(*end)
@@ -158,38 +161,38 @@ def test_disconnect_tells_what_ends_and_asks_on_a_terminal(
 
 def test_a_shell_that_was_lost_is_found_again(owner: Laptop, sshd: SSHServer) -> None:
     with shell(owner, "--keep") as terminal:
-        terminal.wait_for(":/# ", seconds=SECONDS)
+        terminal.wait_for(":/# ")
         terminal.type("kept=4; echo is $kept\r")
         terminal.wait_for("is 4")
         sshd.drop_connections()
-        assert terminal.process.wait(SECONDS) == 5
+        assert terminal.process.wait(PATIENCE) == 5
         terminal.wait_for("keeps")  # a line of 80 columns may break behind it
         assert terminal.echoes()
     with shell(owner, "--keep") as terminal:
-        terminal.wait_for("attached again to the shell", seconds=SECONDS)
-        terminal.wait_for("is 4", seconds=SECONDS)  # as tmux shows it again
+        terminal.wait_for("attached again to the shell")
+        terminal.wait_for("is 4")  # as tmux shows it again
         terminal.type("exit $((kept + 5))\r")
-        assert terminal.process.wait(SECONDS) == 9
+        assert terminal.process.wait(PATIENCE) == 9
     words = ("lab", "--keep", "--name", "my.2", "--", "sh", "-c", "read x; exit $x")
     with shell(owner, *words, kind="xterm-kitty") as terminal:  # on the host itself
-        terminal.wait_for("host/my+2", seconds=SECONDS)  # tmux's last line
+        terminal.wait_for("host/my+2")  # tmux's last line
         terminal.type("\r~.")
-        assert terminal.process.wait(SECONDS) == 0
+        assert terminal.process.wait(PATIENCE) == 0
         terminal.wait_for("`jlr shell lab --keep --name my.2` attaches again")
         assert terminal.echoes()
     with shell(owner, *words) as terminal:
-        terminal.wait_for("host/my+2", seconds=SECONDS)
+        terminal.wait_for("host/my+2")
         terminal.type("8\r")
-        assert terminal.process.wait(SECONDS) == 8
+        assert terminal.process.wait(PATIENCE) == 8
 
 
 def test_without_a_container_it_is_the_hosts_own_login_shell(owner: Laptop) -> None:
     with shell(owner, "lab/bare") as terminal:
-        terminal.wait_for("$ ", seconds=SECONDS)
+        terminal.wait_for("$ ")
         terminal.type("shopt login_shell; stty size; exit 4\r")
         terminal.wait_for("on\r\n")
         terminal.wait_for("24 80")
-        assert terminal.process.wait(SECONDS) == 4
+        assert terminal.process.wait(PATIENCE) == 4
 
 
 @pytest.mark.parametrize("name", ["bash", "fish", "tcsh", "zsh"])

@@ -174,7 +174,7 @@ def test_closing_twice_is_fine_and_ends_the_threads_at_once(host: SSHServer, gue
         connection.close()
         assert connection.wait_closed(2)
         connection.close()
-    wait_until(lambda: set(threading.enumerate()) <= before, "the end of the threads", timeout=5)
+    wait_until(lambda: set(threading.enumerate()) <= before, "the end of the threads")
     assert time.monotonic() - began < 3
 
 

@@ -1,4 +1,4 @@
-"""`jlr attach`, `jlr runs` and `jlr shell`, and how a job is shown to its end."""
+"""`jlr job list`, `attach` and `wait`, and `jlr shell`; how a job is shown to its end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ detach_keys_option = option(
 )
 
 
-@command("runs")
+@command("job list")
 @shared.optional_host_argument
 @option("--clean", "Delete your ended jobs and their output.")
 @shared.yes_option
@@ -44,9 +44,9 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
     your ended ones on HOST, without HOST only those that this machine started; it asks before.
 
     Examples:
-        jlr runs
-        jlr runs dgx --clean
-        jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'
+        jlr job list
+        jlr job list dgx --clean
+        jlr job list --json | jq -r '.[] | select(.exit_code > 0) | .name'
     """
     from jlremote.jobs import known_jobs
 
@@ -65,10 +65,10 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
             elif job.waits:
                 context.progress.note(f"`{where}/{job.name}` waits: {job.waits}")
     else:
-        context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
+        context.progress.note("no jobs; `jlr run --help` says how to start one")
 
 
-@command("attach")
+@command("job attach")
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-i --interactive", "Pass this command's stdin to the job.")
 @detach_keys_option
@@ -86,9 +86,9 @@ def attach(
     one that was begun with -i gets the stdin of this command.
 
     Examples:
-        jlr attach
-        jlr attach dgx/train-3f2a
-        jlr attach sweep --json | jq .exit_code   # its output goes to stderr
+        jlr job attach
+        jlr job attach dgx/train-3f2a
+        jlr job attach sweep --json | jq .exit_code   # its output goes to stderr
     """
     from jlremote.jobs import known_jobs
 
@@ -100,6 +100,28 @@ def attach(
     if as_json():
         answer_json(facts)
     return code
+
+
+@command("job wait")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=candidates.jobs)
+@shared.json_option("Print the ended jobs as a JSON array.")
+def wait(invocation: Invocation, jobs: tuple[str, ...]) -> int:
+    """Wait until jobs have ended, and return the exit code: of several the highest.
+
+    Nothing is shown of their output, and Ctrl-C ends only the wait.
+
+    Examples:
+        jlr job wait sweep && jlr cp cont1:result.csv .
+        jlr job wait dgx/sweep-0 dgx/sweep-1 --json | jq '.[].exit_code'
+    """
+    from jlremote.jobs import follow, known_jobs
+
+    context = invocation.context()
+    handles = [known_jobs.find(job, context) for job in jobs]
+    ended = [follow.awaited(handle, context) for handle in handles]
+    if as_json():
+        answer_json([document(job.host.name, job.job) for _, job in ended])
+    return max(code for code, _ in ended)
 
 
 def show_to_its_end(

@@ -74,14 +74,14 @@ def run(
     of the cluster. It keeps running whatever happens here: a lost connection, a closed lid, a
     killed `jlr`. Output of that time is shown later.
 
-    NOTEBOOK is one on the host, or in the container, and so is a script; `jlr cp` copies one there.
-    What the notebook's cells print is shown as it comes, and the executed copy is beside it,
-    NAME.executed.ipynb. The exit code is 1 if a cell fails. It needs nbclient there, which
+    NOTEBOOK and scripts are files on the host, or in the container; `jlr cp` copies one there. What
+    cells print is shown as it comes, and the executed copy is beside the notebook,
+    NAME.executed.ipynb. The exit code is 1 if a cell fails. nbclient is needed there, which
     JupyterLab brings.
 
-    -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
-    beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
-    this command, which ends with the connection. Without -i it gets none.
+    -it attaches the job to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
+    beginning of a line detach, and `jlr job attach` attaches again. -i alone passes the stdin of
+    this command to it, which ends with the connection. Without -i it gets none.
 
     Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
     running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
@@ -90,8 +90,8 @@ def run(
 
     With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
 
-    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
-    --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
+    An ended job is kept, with its output, until `jlr job rm JOB` or `jlr job list --clean`. With
+    --rm it is deleted once its output and exit code were read, with --detach by `jlr job attach`.
 
     With --json the job is printed once it has ended, with its exit code, and at once with --detach.
 
@@ -154,11 +154,10 @@ def _of_notebook(
     command: tuple[str, ...],
     options: dict[str, Any],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the command and the options of a job; those that run the notebook, if one is named."""
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
         raise Usage(
-            f"`{given[:2]}` is for a notebook", hint=f"`jlr run HOST … train.ipynb {given}`"
+            f"`{given[:2]}` is for a notebook", hint=f"name one, as in `train.ipynb {given}`"
         )
     if notebook is None:
         return command, options
@@ -171,7 +170,6 @@ def _of_notebook(
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what says how the job is watched out of the options, and return it."""
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
     names = ("interactive", "terminal", "detach", "detach_keys")

@@ -29,10 +29,6 @@ _SECONDS = 3.0  # for a host's answer; a shell waits for its candidates
 
 
 def _completer(names: Callable[[click.Context, str], Iterable[str]]) -> _Completer:
-    """Decorate a function that gives names, and keep those that begin with the typed word.
-
-    An error gives no names.
-    """
 
     @wraps(names)
     def candidates(context: click.Context, _: click.Parameter, typed: str) -> list[str]:
@@ -60,7 +56,6 @@ def _hosts(context: click.Context, typed: str) -> list[str]:
 
 
 def _selectors(known: list[tuple[str, str]], typed: str) -> list[str]:
-    """Return the names that are unique, and all as `host/name` once something is typed."""
     times = Counter(name for _, name in known)
     short = [name for _, name in known if times[name] == 1]
     return short + [f"{host}/{name}" for host, name in known if typed or times[name] > 1]
@@ -172,19 +167,23 @@ def _local_paths(typed: str) -> list[str]:
     return [f"{folder}{slash}{name}" for name in shown]
 
 
-def folders(_: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem[str]]:
-    """Let the shell complete a folder; click's own type would look into dead mounts."""
+def mount_folders(
+    context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem[str]]:
+    """Complete the folder of a mount with `--unmount`, else let the shell complete a folder.
+
+    Click's own type would look into dead mounts.
+    """
     from click.shell_completion import CompletionItem
 
-    return [CompletionItem(typed, type="dir")]
-
-
-@_completer
-def mounts(_context: click.Context, _typed: str) -> Iterable[str]:
-    """Complete the folder of a mount."""
+    if not context.params.get("unmounts"):
+        return [CompletionItem(typed, type="dir")]
     from jlremote.laptop.sessions import MOUNTS
 
-    return (record.local for record in MOUNTS.load_all())
+    with suppress(JlrError):
+        mounts = [record.local for record in MOUNTS.load_all()]
+        return [CompletionItem(path) for path in mounts if path.startswith(typed)]
+    return []
 
 
 @_completer

@@ -29,10 +29,7 @@ _PLAIN = re.compile(r"[\w./:~%+=-][\w./:~%+=@-]*")  # a word of PowerShell witho
 
 
 class _WholeWords(ShellComplete):
-    """Completes `--option=value` as a whole, where click completes to `value` alone.
-
-    No candidate is a word that a terminal would act on.
-    """
+    """Completes `--option=value` as a whole, where click completes to `value` alone."""
 
     script: str | None = None  # the file beside this module
 
@@ -57,7 +54,7 @@ class _WholeWords(ShellComplete):
 
 
 class Bash(_WholeWords, BashComplete):
-    """Bash: it splits words at `COMP_WORDBREAKS`, and replaces only the last part."""
+    """Completion in bash, which splits words at `COMP_WORDBREAKS` and replaces the last part."""
 
     script = "jlr.bash"
 
@@ -81,13 +78,13 @@ class Bash(_WholeWords, BashComplete):
 
 
 class Zsh(_WholeWords, ZshComplete):
-    """Zsh."""
+    """Completion in zsh."""
 
     script = "_jlr"
 
 
 class Fish(_WholeWords, FishComplete):
-    """Fish: click's script would show errors, and cut a description at its first comma."""
+    """Completion in fish; click's script shows errors, and ends a description at a comma."""
 
     source_template = FishComplete.source_template.replace(
         "%(prog_name)s);", "%(prog_name)s 2>/dev/null);"
@@ -95,7 +92,7 @@ class Fish(_WholeWords, FishComplete):
 
 
 class PowerShell(_WholeWords, PowerShellComplete):
-    """PowerShell: it puts a candidate on the line as it is."""
+    """Completion in PowerShell, which puts a candidate on the line as it is."""
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
         if not _PLAIN.fullmatch(value := str(item.value)):

@@ -177,6 +177,7 @@ def _detached() -> dict[str, Any]:
     if sys.platform == "win32":
         import subprocess
 
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        # Its programs share its console, which has no window; without one each would open a window.
+        flags = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
         return {"creationflags": flags}
     return {"start_new_session": True}

@@ -80,3 +80,4 @@ class HostSide:
                 return
             if _SERVER.fullmatch(done.stdout.strip()):
                 self._known = (done.stdout.strip(),)
+                log.info("an sshd to end with the next connection: %s", self._known[0])

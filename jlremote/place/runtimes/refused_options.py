@@ -58,10 +58,7 @@ _SETTINGS = "and in `engine-arguments` of the settings: `jlr config` shows wheth
 
 
 def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
-    """Return the error that names the refused option and how to leave it out, if one is known.
-
-    The complaint is the engine's whole output, the reason its line for a person.
-    """
+    """Return the error that names the refused option and how to leave it out, if one is known."""
     if unknown := _UNKNOWN.search(complaint):
         return Usage(
             f"the engine on the host has no option `{unknown[2]}`",

@@ -142,7 +142,7 @@ def test_a_job_whose_end_was_not_recorded_is_an_error_with_the_way_back() -> Non
     job = watched(ended(None, "it was killed from outside"))
     with pytest.raises(JlrError, match="it is not known how `train` ended") as error:
         job.follow()
-    assert "jlr attach lab/train" in (error.value.hint or "")
+    assert "jlr job attach lab/train" in (error.value.hint or "")
 
 
 def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_a_missing_name_is_told_with_jobs_only_where_jobs_are_taken() -> None:
         chosen("other", context())
     with pytest.raises(NotFound, match="neither a session nor a job `other`") as caught:
         chosen("other", context(), or_job=True)
-    assert caught.value.hint == "`jlr list` and `jlr runs` show all; what was removed is gone"
+    assert caught.value.hint == "`jlr list` and `jlr job list` show all; what was removed is gone"
 
 
 def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_job_in_the_place_of_a_session_is_told_as_one_and_the_other_way() -> N
     job_records.save(JobRecord("dgx", "train", "docker", None))
     with pytest.raises(NotFound, match="`train` is a job and not a session") as caught:
         running("train", context())
-    assert caught.value.hint == "`jlr attach dgx/train` shows its output"
+    assert caught.value.hint == "`jlr job attach dgx/train` shows its output"
     for name in ("cont1", "dgx/cont1"):
         with pytest.raises(NotFound, match=f"`{name}` is a session and not a job") as caught:
             find(name, context())

@@ -7,7 +7,7 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.place.host.contract import PRINT_RECORD, RECORD, USER_LABEL
-from jlremote.place.host.shell_text import command_line
+from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.container_options import NO_OPTIONS, ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
 from jlremote.place.runtimes.engine.kinds import Engine
@@ -66,10 +66,7 @@ fi
 
 
 def started(engine: Engine, session: str, mark: str, name: str) -> str:
-    """Return the script that starts a container, and makes its network again where it was pruned.
-
-    A container knows the id of its network, which the new one has not.
-    """
+    """Return the script that starts a container, and makes its network again if it was pruned."""
     own = name_of(session, mark)
     begin, leave, join = (
         command_line(engine(*words, name))
@@ -95,13 +92,14 @@ def _create(engine: Engine, session: str, mark: str) -> str:
 
 
 def removal(engine: Engine, mark: str) -> str:
-    """Return shell text that removes the network that a start has made, unless others are on it."""
-    find = engine("network", "ls", "--quiet", f"--filter=label={START_LABEL}={mark}")
+    """Return shell text that removes the network that a start has made, unless others are on it.
+
+    It tries again: podman's `network rm` fails where another container is removed meanwhile.
+    """
+    find = command_line(engine("network", "ls", "--quiet", f"--filter=label={START_LABEL}={mark}"))
     remove = command_line(engine("network", "rm"))
-    return (
-        f'networks=$({command_line(find)}) && [ -n "$networks" ] && '
-        f"{remove} $networks >/dev/null 2>&1; :\n"
-    )
+    gone = f'networks=$({find}) && {{ [ -z "$networks" ] || {remove} $networks; }}'
+    return f"{wait_while(f'! {{ {gone}; }} >/dev/null 2>&1', 1.5, every=0.5)}:\n"
 
 
 def left_over(engine: Engine, *, remove: bool = False) -> str:
