@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from jlremote import __version__
-from jlremote.cli.command import LazyGroup
 from jlremote.cli.invocation import Invocation, global_options
+from jlremote.cli.lazy_group import LazyGroup
 
 # By heading and name: the module in `commands`, none for a group, and the line in the help; it is
 # imported only when the command is called.
@@ -110,9 +110,11 @@ EXIT_CODES = (
 def jlr(context: click.Context) -> None:
     """JupyterLab of a container on a remote GPU host, in your browser.
 
-    HOST is any host that `ssh HOST` accepts. SESSION is a container's name or `host/name`; the
-    default is the only session or the latest. Options may also follow the command. With --json an
-    error is an object on stderr, too: `error`, `hint` and `exit`, the exit code.
+    HOST is any host that `ssh HOST` accepts, SESSION is NAME or HOST/NAME, by default the latest.
+    Each stands for the other where only one is meant; of a host and a session of one name each
+    command takes the kind that it asks for, and HOST/ is the host. Options may also follow the
+    command. With --json an error is an object on stderr, too: `error`, `hint` and `exit`, the exit
+    code.
 
     `jlr help COMMAND` shows a command's help. `ls` and `ps` stand for `list`, `runs` for
     `job list`, `images` for `image list`.

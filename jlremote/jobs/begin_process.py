@@ -105,7 +105,7 @@ def _in_session(start: StartContext, request: RunRequest) -> bool:
 
 
 def _container(start: StartContext, request: RunRequest) -> Container:
-    typed = (request.inside or "").rpartition("/")[2]
+    typed = request.inside or ""
     if (known := session(request)) is not None:
         looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
     else:
@@ -201,5 +201,5 @@ def session(request: RunRequest) -> SessionRecord | None:
     """Return the session of `--in`, `None` if this laptop has no record of it."""
     if request.inside is None:
         return None
-    name = naming.remembered(StartRequest(request.wanted.host, request.inside.rpartition("/")[2]))
+    name = naming.remembered(StartRequest(request.wanted.host, request.inside))
     return None if name is None else sessions.find(request.wanted.host, name)

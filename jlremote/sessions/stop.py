@@ -72,7 +72,7 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
     if record is None:
         may_guess = not request.destroys
         record = session_selection.chosen(
-            selector, context, or_job=True, as_shared=request.force, guess=may_guess
+            selector, context, or_job=True, as_shared=request.force, guess=may_guess, by_name=True
         )
     return _stop(record, request, context, named=True)
 

@@ -1,6 +1,7 @@
 """The help of each command is grouped, fits the terminal, and has valid examples."""
 
 import ast
+import math
 import re
 import shlex
 from collections.abc import Iterable
@@ -35,13 +36,12 @@ def test_the_help_of_a_command_has_examples_and_fits_the_terminal(
     name: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "110")
-    for flag in ("-h", "--help"):
-        outcome = jlr(*name.split(), flag)
-        assert outcome.code == 0
-        assert f"Usage: jlr {name}" in outcome.stdout
-        assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
-        assert max(map(len, outcome.stdout.splitlines())) <= 100
-        assert not re.search("<=|>=", outcome.stdout), "a number that is not in words"
+    outcome = jlr(*name.split(), "--help")
+    assert outcome.code == 0
+    assert f"Usage: jlr {name}" in outcome.stdout
+    assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
+    assert max(map(len, outcome.stdout.splitlines())) <= 100
+    assert not re.search("<=|>=", outcome.stdout), "a number that is not in words"
 
 
 @pytest.mark.parametrize("name", ["", *TOP, *BELOW])
@@ -52,6 +52,49 @@ def test_help_fits_a_narrow_terminal_and_breaks_at_words(
     text = jlr(*name.split(), "--help").stdout.partition("\nExamples:\n")[0]
     assert max(map(len, text.splitlines())) <= 80
     assert not re.findall(r".*\w-$", text, re.MULTILINE), "broken in the middle of a name"
+
+
+@pytest.mark.parametrize("path", ["", *TOP, *BELOW])
+def test_dash_h_is_a_page_and_names_the_rest(
+    path: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = jlr(*path.split(), "-h").stdout
+    lines = page.splitlines()
+    wrapped = sum(max(1, math.ceil(len(line) / 80)) for line in lines)
+    assert wrapped <= (30 if path else 40), page
+    assert lines[0].startswith(f"Usage: jlr {path}".rstrip()), page
+    if path in COMMANDS:
+        assert re.fullmatch(rf"`jlr {path} --help` (shows all \d+ options|says more)", lines[-1]), (
+            page
+        )
+
+
+def test_a_bare_call_is_the_page_of_the_group(jlr: Jlr) -> None:
+    for path in ("", "image", "job", "local"):
+        page = jlr(*path.split())
+        assert page.stderr + page.stdout == jlr(*path.split(), "-h").stdout
+
+
+@pytest.mark.parametrize("name", ["start", "run"])
+def test_the_options_of_a_cluster_are_on_a_page_of_their_own(name: str, jlr: Jlr) -> None:
+    assert "--partition" not in jlr(name, "-h").stdout
+    page = jlr(name, "--slurm", "-h").stdout
+    assert ("\nCluster:\n" in page, "--partition" in page, "\n  --image" in page) == (
+        True,
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_a_wrong_call_prints_its_usage_line(path: str, jlr: Jlr) -> None:
+    wrong = jlr(*path.split(), "--no-such-option")
+    assert wrong.code == 2
+    assert f"\nusage: jlr {path}" in wrong.stderr
+    assert (
+        "usage" not in jlr(*path.split(), "--no-such-option", "--json").stderr.partition("hint")[0]
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)

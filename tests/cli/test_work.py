@@ -246,7 +246,7 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
         (("~/x", "cont1:data"), MountRequest("~/x", "cont1", "data")),
         (("x", "cont1:"), MountRequest("x", "cont1")),
         (("x", "me@dgx/other:/data"), MountRequest("x", "me@dgx/other", "/data")),
-        (("data/x:y",), MountRequest("data/x:y")),
+        (("./data/x:y",), MountRequest("./data/x:y")),
         (("dgx/cont1", "~/x"), MountRequest("~/x", "dgx/cont1")),
         (("cont1", "x"), MountRequest("x", "cont1")),
         (("unknown", "~/x"), MountRequest("~/x", "unknown")),

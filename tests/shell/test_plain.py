@@ -129,7 +129,7 @@ def test_any_container_and_the_host_itself_need_no_session(
     assert laptop.jlr("list", "--json").stdout == "[]\n", "no record is made"
     for where, told in (
         ("lab/no-such", "neither a session nor a container `no-such` on `lab`"),
-        ("no-such.invalid", "neither a session nor a host `no-such.invalid`"),
+        ("no-such.invalid", "`no-such.invalid` is neither a host nor a session"),
         ("lba", "did you mean `lab`?"),
     ):
         failed = laptop.jlr("shell", where, "--", "true", stdin="")

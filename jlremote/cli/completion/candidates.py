@@ -114,10 +114,13 @@ def gpus(context: click.Context, _typed: str) -> list[str]:
 
 
 def _typed_host(context: click.Context) -> str | None:
+    from jlremote.laptop.typed_place import resolved
+
     # click takes no word of a line for HOST if an option without its value ends the line.
     typed = context.params.get("host") or next(iter(context.args), None)
-    on = [host for host, name in session_names() if name == typed]
-    return on[0] if len(on) == 1 else typed and str(typed).partition("/")[0]
+    ssh_config = _invocation(context).context(silent=True).ssh_config
+    place = resolved(str(typed), ssh_config, host_first=True) if typed else None
+    return (place.host or place.name) if place else None
 
 
 def _told_by_host(
