@@ -214,6 +214,16 @@ def connected_status(link: Link) -> LinkStatus:
     return link.status(connect=True, patience=PATIENCE_SECONDS)
 
 
+def is_connected(link: Link) -> bool:
+    """Return whether a link is connected now; nothing is begun and the host is not asked."""
+    from jlremote.link.wire.states import State
+
+    try:
+        return not link.disconnected and link.status().state == State.UP
+    except JlrError:  # its process does not run
+        return False
+
+
 def undisturbed(link: Link) -> LinkStatus:
     """Return the status of a link, connected unless it waits for the user.
 

@@ -227,17 +227,34 @@ def demo(
 
 
 @command("completion")
-@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(_invocation: Invocation, shell: str) -> None:
-    """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
+@click.argument(
+    "shell",
+    required=False,
+    metavar="[SHELL]",
+    type=click.Choice(["bash", "zsh", "fish", "powershell"]),
+)
+@option("--install", "Write it where the shell finds it, and say what else it needs.")
+def completion(_invocation: Invocation, shell: str | None, install: bool) -> None:
+    """Print the completion script for your shell, or install it.
 
-    It completes hosts from your ssh config, sessions, commands and options.
+    SHELL is `bash`, `zsh`, `fish` or `powershell`; the default is the shell that runs this command.
+    It completes commands, options, hosts, sessions and paths, and images and free GPUs of a
+    host that is connected. Your startup files are not changed: where one has to be, the command
+    that does it is printed.
 
     Examples:
-        jlr completion bash > ~/.local/share/bash-completion/completions/jlr
-        jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath
-        jlr completion fish > ~/.config/fish/completions/jlr.fish
+        jlr completion --install
+        jlr completion --install zsh
+        jlr completion fish > /usr/share/fish/vendor_completions.d/jlr.fish
     """
-    from jlremote.cli.completion import shell_answers
+    from jlremote.cli.completion import shell_answers, shell_setup
 
-    answer(shell_answers.script(shell), newline=False)
+    shell = shell or shell_setup.users_shell()
+    if not install:
+        answer(shell_answers.script(shell), newline=False)
+        return
+    file, command = shell_setup.install(shell)
+    answer(f"wrote {file}")
+    if command:
+        answer(f"{shell} does not look there yet; run this once in it:\n\n    {command}\n")
+    answer(f"each new {shell} completes `jlr`")
