@@ -37,6 +37,7 @@ creation_options = options(
         "--image IMAGE",
         "Image of a new container; for Apptainer also a .sif file, a folder or docker://NAME.",
         common=True,
+        shell_complete=candidates.images,
     ),
     _container("--image-folder FOLDER", IMAGE_FOLDER),
     _repeated(
@@ -52,7 +53,7 @@ creation_options = options(
     ),
     _container(
         "--workspace [=DIR]",
-        "Mount DIR of the host at /workspace. Default: the folder of this folder's name.",
+        "Mount DIR of the host at /workspace. Default: the one named as this folder.",
         flag_value=".",
         common=True,
     ),
@@ -83,6 +84,7 @@ creation_options = options(
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
         group="GPUs",
         common=True,
+        shell_complete=candidates.gpus,
     ),
     option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
     option(
