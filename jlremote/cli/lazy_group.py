@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
         self._default, self._closing = _DEFAULTS.get(path), closing or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._table)
+        return [name for rows in self._rows().values() for name, _ in rows]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._table:
@@ -180,12 +180,8 @@ class LazyGroup(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        shown = (row for title, rows in self._sections.items() if title for row in rows.items())
-        commands = [
-            CompletionItem(name, help=line)
-            for name, (_, line) in shown
-            if name.startswith(incomplete)
-        ]
+        names = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
+        commands = [CompletionItem(name, help=self._table[name][1]) for name in names]
         default = self.get_command(ctx, self._default) if self._default else None
         for one in default.params[:1] if default else ():
             commands += one.shell_complete(ctx, incomplete)

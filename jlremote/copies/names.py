@@ -10,10 +10,9 @@ from pathlib import Path
 
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import ASKS_NOTHING, link_of, link_on
+from jlremote.hosts.links import ASKS_NOTHING, is_connected, link_of, link_on
 from jlremote.laptop.typed_place import resolved, with_path
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
 from jlremote.place.runtimes.bare import Bare
@@ -122,7 +121,7 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
     )
     try:
         link, runtime, where = _place(begun.where, replace(context, asker=ASKS_NOTHING))
-        if link.status().state != State.UP:
+        if not is_connected(link):
             return []
         argv = runtime.attached(where, list_names, Attachment(), {})
         listed = run_script(link, command_line(argv), timeout=_SECONDS).stdout

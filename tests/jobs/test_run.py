@@ -120,7 +120,7 @@ def test_jobs_are_deleted_only_after_a_yes(jobs: Jobs) -> None:
         return bool(jobs.state(name))
 
     for words, lost in (
-        (("job", "rm", name), "its output and exit code"),
+        (("job", "rm", name), "the output and exit code of lab/"),
         (("job", "list", "lab", "--clean"), f"the job lab/{name} and its output"),
     ):
         assert jobs.run(name, "true").returncode == 0

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "--in inside SESSION",
     "Run in this session or running container.",
     group="Session",
-    shell_complete=candidates.sessions,
+    shell_complete=candidates.containers,
     common=True,
 )
 @option(

@@ -37,6 +37,7 @@ creation_options = options(
         "--image IMAGE",
         "Image of a new container; for Apptainer also a .sif file, a folder or docker://NAME.",
         common=True,
+        shell_complete=candidates.images,
     ),
     _container("--image-folder FOLDER", IMAGE_FOLDER),
     _repeated(
@@ -83,6 +84,7 @@ creation_options = options(
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
         group="GPUs",
         common=True,
+        shell_complete=candidates.gpus,
     ),
     option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
     option(
