@@ -42,7 +42,7 @@ class Bench:
         """Mount the host's folder, anew, so that no cache is warm."""
         local = self.laptop.folder / "home" / f"{way}-{host}"
         if way == "jlr":
-            done = self.laptop.jlr("-q", "mount", str(local), host, "--remote", str(self.remote))
+            done = self.laptop.jlr("-q", "mount", str(local), f"{host}:{self.remote}")
         else:
             local.mkdir()
             options = "reconnect,idmap=user,nosuid,nodev"
