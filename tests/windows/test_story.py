@@ -177,8 +177,8 @@ def test_a_new_link_brings_the_port_back_and_commands_at_once_start_one(
     session: WindowsSession,
 ) -> None:
     laptop = session.laptop
-    for end in (lambda: laptop.python("-c", KILL_LINKS), lambda: laptop.jlr("disconnect", "lab")):
-        succeeded(end())
+    for ends in (("-c", KILL_LINKS), ("-m", "jlremote", "disconnect", "lab")):
+        succeeded(laptop.python(*ends))
         wait_until(lambda: not session.answers(), "the link's end")
         with ThreadPoolExecutor() as threads:
             urls = list(
