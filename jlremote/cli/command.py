@@ -1,76 +1,53 @@
-"""Click's commands with our additions: options in groups, examples, and a group that loads late."""
+"""Click's commands with our additions: options in groups, examples, and a page of help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from traceback import walk_tb
+from typing import Any, TypeVar
 
 import click
 
+from jlremote.cli.help_page import (
+    CommandContext,
+    is_typed,
+    keep_words,
+    unbroken,
+    usage_line,
+    wants_all,
+    write_lines,
+    write_page,
+    write_sections,
+)
 from jlremote.cli.invocation import global_options
 from jlremote.errors import Usage
-from jlremote.text import closest
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 # The headings of a command's options, in the order of its help.
 GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", "Output")
 
-# A name that is longer gets its line of the help below it, also at 80 columns.
-_NAME_WIDTH = 26
 _FEW = 8
+_MANY = 10  # options; more do not fit on the page of `-h`
+_EXAMPLES = 3  # on the page of `-h`
+SCHEDULER = "--slurm"  # beside which `-h` shows the options of a cluster
 
-# Short words for commands of ours.
-ALIASES = {
-    "ls": ("list",),
-    "ps": ("list",),
-    "images": ("image", "list"),
-    "runs": ("job", "list"),
-}
-# Names that people try, and what they may mean; `None` is not guessed.
-_OTHER_NAMES = {
-    "exec": "shell",
-    "ssh": "shell",
-    "jobs": "job list",
-    "rmi": "image rm",
-    "status": "list",
-    "top": "gpus",
-    "umount": "mount --unmount",
-    "unmount": "mount --unmount",
-    "version": "--version",
-    **dict.fromkeys(("delete", "kill", "remove")),
-}
-# They destroy something, so a typo of another command must not lead to them.
-DESTRUCTIVE = {
-    *("stop", "restart", "rm", "disconnect", "job stop", "job rm"),
-    *("image rm", "image prune"),
-}
-
-# What a group means that is called without one of its commands.
-_DEFAULTS = {"config": "show"}
-
-# Stands for a hyphen while click breaks lines, which it would do in the middle of `--dry-run`.
-_HYPHEN = "\N{NON-BREAKING HYPHEN}"
-
-# By name: the module in `cli.commands`, empty for a group, and the line in the help.
-Table: TypeAlias = Mapping[str, tuple[str, str]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Option(click.Option):
-    """An option under a heading of its command's help: one of `GROUPS`, or none."""
+    """An option under a heading of its command's help: one of `GROUPS`, or none.
 
-    def __init__(self, *declarations: Any, group: str, **settings: Any) -> None:
+    What is `common` is in the help of `-h`, too; of a command with few options, all are.
+    """
+
+    def __init__(self, *declarations: Any, group: str, common: bool, **settings: Any) -> None:
         super().__init__(*declarations, **settings)
-        self.group = group
+        self.group, self.common = group, common
 
 
 def option(
-    names: str, text: str, *, group: str = "", **settings: Any
+    names: str, text: str, *, group: str = "", common: bool = False, **settings: Any
 ) -> Callable[[Function], Function]:
     """Decorate a function with an option; `text` is its help, `settings` are as for `click.option`.
 
@@ -87,7 +64,7 @@ def option(
         settings["default"] = None
     elif not settings.keys() & {"type", "flag_value"}:
         settings["is_flag"] = True
-    return click.option(*words, cls=Option, group=group, help=text, **settings)
+    return click.option(*words, cls=Option, group=group, common=common, help=text, **settings)
 
 
 def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
@@ -99,22 +76,6 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
         return function
 
     return add
-
-
-class HelpFormatter(click.HelpFormatter):
-    """A formatter of help that breaks lines at spaces only."""
-
-    def write_text(self, text: str) -> None:
-        super().write_text(text.replace("-", _HYPHEN))
-
-    def write(self, string: str) -> None:
-        super().write(string.replace(_HYPHEN, "-"))
-
-
-class CommandContext(click.Context):
-    """Click's context, whose help is written by our formatter."""
-
-    formatter_class = HelpFormatter
 
 
 class Command(click.Command):
@@ -143,6 +104,7 @@ class Command(click.Command):
         self.takes_line = takes_line
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        keep_words(ctx, args)
         try:
             return self._parsed(ctx, args)
         except click.UsageError as failure:
@@ -174,7 +136,35 @@ class Command(click.Command):
         pieces = super().collect_usage_pieces(ctx)
         if self.takes_command:
             pieces.append("[LINE|-- COMMAND...]" if self.takes_line else "[-- COMMAND...]")
-        return [piece.replace("-", _HYPHEN) for piece in pieces]
+        return [unbroken(piece) for piece in pieces]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Usage as failure:
+            if _is_ours(failure):  # and not of a setting, or of what a host has
+                failure.usage = usage_line(ctx)
+            raise
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if wants_all(ctx):
+            super().format_help(ctx, formatter)
+        else:
+            self._format_page(ctx, formatter)
+
+    def _format_page(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        declared = [one for one in self.params if isinstance(one, Option)]
+        title, many = "Options", len(declared) > _MANY
+        shown = [one for one in declared if one.common or not many]
+        examples = [line for line in self.examples if len(line) < formatter.width]
+        if is_typed(ctx, SCHEDULER):
+            title = "Cluster"
+            shown = [one for one in declared if one.group == title]
+            examples = [line for line in examples if SCHEDULER in line]
+        rows = [row for one in shown if (row := one.get_help_record(ctx))]
+        what = f"shows all {len(declared)} options" if len(rows) < len(declared) else "says more"
+        closing = f"`{ctx.command_path} --help` {what}"
+        write_page(ctx, formatter, {title: rows}, examples[:_EXAMPLES], closing)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings, or all under one heading if there are few."""
@@ -192,24 +182,10 @@ class Command(click.Command):
         write_lines(formatter, "Examples", self.examples)
 
 
-def write_sections(
-    formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]
-) -> None:
-    """Write names and what they mean under headings, all in the same two columns."""
-    names = [name for rows in sections.values() for name, _ in rows]
-    width = max((len(name) for name in names if len(name) <= _NAME_WIDTH), default=0)
-    for title, rows in sections.items():
-        if rows:
-            with formatter.section(title):
-                kept = [(f"{name:<{width}}", text.replace("-", _HYPHEN)) for name, text in rows]
-                formatter.write_dl(kept, width)
-
-
-def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
-    """Write a section of lines to copy, as they are."""
-    with formatter.section(title):
-        for line in lines:
-            formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+def _is_ours(failure: Usage) -> bool:
+    """Return whether a module of commands or options has refused the call."""
+    frames = [frame for frame, _ in walk_tb(failure.__traceback__)]
+    return str(frames[-1].f_globals["__name__"]).startswith("jlremote.cli")
 
 
 def command(
@@ -239,123 +215,3 @@ def command(
         return made
 
     return decorate
-
-
-class LazyGroup(click.Group):
-    """A group whose commands, help and completion come from a table.
-
-    Args:
-        path: the words before its commands, without `jlr`.
-        table: by heading of the help and by name, the module in `cli.commands`, empty for a group,
-            and the line in the help. A command is found by its path, as `image pull`.
-            What has no heading is hidden.
-        groups: by path, the commands of each group below.
-        closing: by title, lines that close the help as they are.
-    """
-
-    context_class = CommandContext
-
-    def __init__(
-        self,
-        *arguments: Any,
-        path: str = "",
-        table: Mapping[str, Table],
-        groups: Mapping[str, Table],
-        closing: Mapping[str, Sequence[str]] | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(*arguments, **settings)
-        self._path, self._sections, self._groups = path, table, groups
-        self._table = {name: row for rows in table.values() for name, row in rows.items()}
-        self._default, self._closing = _DEFAULTS.get(path), closing or {}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._table)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._table:
-            return None
-        path = f"{self._path} {cmd_name}".strip()
-        module_name, line = self._table[cmd_name]
-        if not module_name:
-            return self._subgroup(path, line)
-        module = import_module(f"jlremote.cli.commands.{module_name}")
-        commands = (found for found in vars(module).values() if isinstance(found, Command))
-        return next(command for command in commands if command.name == path)
-
-    def _subgroup(self, path: str, line: str) -> LazyGroup:
-        return LazyGroup(
-            path,
-            path=path,
-            table={"Commands": self._groups[path]},
-            groups=self._groups,
-            help=line,
-            params=global_options(hidden=True),
-            no_args_is_help=path not in _DEFAULTS,
-        )
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        flags = {"-h", "--help", *(name for one in self.params for name in one.opts)}
-        word = next((word for word in args if word not in flags), None)
-        helps = {"-h", "--help"} & set(args[:1])
-        if self._default and word not in self._table and not helps and not ctx.resilient_parsing:
-            args = [self._default, *args]
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for an unknown one, suggest a similar one."""
-        if args[0] == "help" and not ctx.resilient_parsing:
-            if len(args) == 1:
-                from jlremote.cli.screen.terminal import answer
-
-                answer(ctx.get_help())
-                ctx.exit()
-            args = [*args[1:], "--help"]
-        if ALIASES.get(args[0], ("",))[0] in self._table:
-            args = [*ALIASES[args[0]], *args[1:]]
-        if args[0] not in self._table and not ctx.resilient_parsing:
-            hint = self._suggestion(args[0]) or f"`{ctx.command_path} --help` lists the commands"
-            raise Usage(f"no such command `{args[0]}`", hint=hint)
-        return super().resolve_command(ctx, args)
-
-    def _suggestion(self, typed: str) -> str | None:
-        below = [f"{path} {name}" for path in self._groups for name in self._groups[path]]
-        meant = next((path for path in below if path.rpartition(" ")[2] == typed), None)
-        meant = _OTHER_NAMES.get(typed, meant)
-        if meant is None and typed not in _OTHER_NAMES:
-            near = closest(typed, self._table)
-            meant = f"{self._path} {near}".strip() if near else None
-            if meant in DESTRUCTIVE:  # the next nearest may do the opposite
-                meant = None
-        return f"did you mean `jlr {meant}`?" if meant else None
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands under their headings, and then the global options."""
-        commands = {
-            title: [(name, line) for name, (_, line) in rows.items()]
-            for title, rows in self._sections.items()
-            if title
-        }
-        records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
-        write_sections(formatter, commands)
-        write_sections(formatter, {"Options": [record for record in records if record]})
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, lines in self._closing.items():
-            write_lines(formatter, title, lines)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        shown = (row for title, rows in self._sections.items() if title for row in rows.items())
-        commands = [
-            CompletionItem(name, help=line)
-            for name, (_, line) in shown
-            if name.startswith(incomplete)
-        ]
-        default = self.get_command(ctx, self._default) if self._default else None
-        for one in default.params[:1] if default else ():
-            commands += one.shell_complete(ctx, incomplete)
-        return commands + click.Command.shell_complete(self, ctx, incomplete)

@@ -11,6 +11,7 @@ from tarfile import TarError
 from jlremote.copies import rsync, tar_fetch, tar_send
 from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.names import RemotePath, one_place, parsed
+from jlremote.copies.staging import folder_of
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.text import one_line, size_in_words
@@ -48,10 +49,12 @@ def copy(
     report = CopyReport(context.progress)
     with context.progress.step("Copy"), plain_errors():
         if isinstance(into, RemotePath) and not remote:
+            tar_send.check_sources(local, recursive=recursive)
             place = CopyPlace(into.where, context)
             if not (recursive and rsync.send(report, place, local, into, preserve=preserve)):
-                tar_send.send(report, place, local, into, recursive=recursive, preserve=preserve)
+                tar_send.send(report, place, local, into, preserve=preserve)
         elif isinstance(into, Path) and not local:
+            folder_of(into)
             place = CopyPlace(one_place(remote), context)
             if recursive:
                 remote = rsync.fetch(report, place, remote, into, preserve=preserve)

@@ -88,7 +88,7 @@ class CopyPlace:
     def __init__(self, where: str | None, context: Context) -> None:
         self._where = where
         self._context = context
-        record = recorded(where)
+        record = recorded(where, context)
         self._checked = record is None
         self._place = (
             place_of(where, context) if record is None else recorded_place(record, context)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from jlremote.editors import ssh_config
 from jlremote.editors.proxy import name_of
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
 from jlremote.laptop.known_names import SUFFIX
@@ -138,6 +138,11 @@ def _folder(place: ShellPlace, path: str | None) -> str:
 
 
 def _ssh_name(place: ShellPlace) -> str:
+    if place.is_host and place.selector != place.name:
+        raise Usage(
+            f"`{place.name}{SUFFIX}` is a session, so an editor cannot reach the host by that name",
+            hint=f"open the editor's own ssh connection to `{place.name}`",
+        )
     if place.session is None:
         host, slash, name = place.selector.rpartition("/")
         return f"{name}.{host}{SUFFIX}" if slash else f"{place.selector}{SUFFIX}"

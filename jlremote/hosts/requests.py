@@ -19,6 +19,7 @@ from jlremote.place.runtimes.container_options import (
     check_arguments,
     check_volumes,
 )
+from jlremote.place.runtimes.refused_options import check_values
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -96,7 +97,7 @@ class RunRequest:
     # user apply to any job, the others to a new container
     wanted: StartRequest
     command: tuple[str, ...]
-    inside: str | None = None  # the session, or any container of the host, to run it in
+    inside: str | None = None  # the name of the session or container of the host to run it in
     scheduled: Scheduled | None = None  # how a scheduler runs it, `None` for without one
     remove: bool = False  # whether it is deleted once its output and exit code were read
     interactive: bool = False  # whether it gets stdin
@@ -146,11 +147,15 @@ def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
     """Return the options of a new container, out of options by their long names.
 
     Raises:
-        Usage: an argument for the engine is not allowed, or a volume has no target.
+        Usage: an argument for the engine is not allowed, or a value is one that no engine takes.
     """
     check_arguments(settled.get("engine-arguments", ()))
     check_volumes(settled.get("volume", ()))
-    return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})
+    given = {FIELDS[name]: settled[name] for name in FIELDS if name in settled}
+    options = ContainerOptions(**given)
+    if settled.get("image") and settled.get("runtime") != "none":
+        check_values(options)
+    return options
 
 
 def stop_command(host: str, name: str, request: StopRequest) -> str:

@@ -14,6 +14,7 @@ from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
+from jlremote.images import image_names
 from jlremote.jobs import begin_container, begin_process, begin_scheduled, command_file
 from jlremote.jobs.begin_process import ANOTHER_NAME
 from jlremote.jobs.command_file import INTERPRETER
@@ -41,6 +42,8 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     typed = request.wanted.container or _name(request.command)
     runtime = _runtime(request)
     runtime.check_name(typed)
+    if runtime.has_containers and request.wanted.image is not None and request.inside is None:
+        image_names.check(request.wanted.image)
     _check_terminal(request, runtime)
     context = known_way(request.wanted.host, context)
     host = link_to(request.wanted.host, context)
@@ -73,15 +76,8 @@ def _runtime(request: RunRequest) -> Runtime:
     if request.scheduled is not None:
         chosen = "none" if request.wanted.image is None else request.wanted.runtime
         return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
-    if request.inside is not None:
-        host, _, name = request.inside.rpartition("/")
-        if host not in ("", request.wanted.host):
-            raise Usage(
-                f"`{request.inside}` is not on `{request.wanted.host}`",
-                hint=f"`jlr run {host} --in {name} -- …`",
-            )
-        if (known := begin_process.session(request)) is not None:
-            return runtime_of(known)
+    if (known := begin_process.session(request)) is not None:
+        return runtime_of(known)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_images:
         raise Usage(

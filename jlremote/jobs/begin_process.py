@@ -18,6 +18,7 @@ from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import host_word
 from jlremote.place.host import kept_jobs, process_mark
 from jlremote.place.host.contract import Completed, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
@@ -96,7 +97,7 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
 
 def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
     host = start.request.host
-    return host if plan.container is None else f"{host}/{plan.container}"
+    return host_word(host) if plan.container is None else f"{host}/{plan.container}"
 
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:
@@ -105,7 +106,7 @@ def _in_session(start: StartContext, request: RunRequest) -> bool:
 
 
 def _container(start: StartContext, request: RunRequest) -> Container:
-    typed = (request.inside or "").rpartition("/")[2]
+    typed = request.inside or ""
     if (known := session(request)) is not None:
         looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
     else:
@@ -201,5 +202,5 @@ def session(request: RunRequest) -> SessionRecord | None:
     """Return the session of `--in`, `None` if this laptop has no record of it."""
     if request.inside is None:
         return None
-    name = naming.remembered(StartRequest(request.wanted.host, request.inside.rpartition("/")[2]))
+    name = naming.remembered(StartRequest(request.wanted.host, request.inside))
     return None if name is None else sessions.find(request.wanted.host, name)

@@ -71,7 +71,7 @@ def reports(
 
 def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
     with suppress(NotFound):
-        default = sessions.choose(None)
+        default = sessions.latest()
         if len(listed) > 1:
             place = default.host, default.name
             return [replace(r, is_default=(r.host, r.name) == place) for r in listed]

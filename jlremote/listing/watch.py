@@ -40,17 +40,18 @@ _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
-def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
+def watch(selector: str | None, context: Context, later: Context) -> Iterator[SessionReport]:
     """Yield a session's report twice a second, for ever.
 
-    Only the first one connects and may ask the user; the later ones only look, so that a link that
-    was ended stays ended. A cluster is asked now and then while the session's job does not run.
+    Only the first one connects and may ask the user; the later ones, in the context `later`, only
+    look, so that a link that was ended stays ended. A cluster is asked now and then while the
+    session's job does not run.
 
     Raises:
         NotFound: there is no such session.
     """
     record = session_selection.chosen(selector, context)
-    selector, quiet = record.selector, replace(context, asker=ASKS_NOTHING)
+    selector, quiet = record.selector, replace(later, asker=ASKS_NOTHING)
     first = listing.report(selector, context)
     yield first
     view = SessionView(

@@ -36,7 +36,7 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
             or its variables cannot be read.
     """
     record = session_selection.chosen(
-        selector, context, as_shared=request.force, guess=not request.destroys
+        selector, context, as_shared=request.force, guess=not request.destroys, by_name=True
     )
     runtime, host = runtime_of(record), link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):

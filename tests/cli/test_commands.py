@@ -252,7 +252,7 @@ def test_short_words_stand_for_lists(
 def test_help_of_a_command_is_its_help(jlr: Jlr) -> None:
     assert jlr("help", "stop").stdout == jlr("stop", "--help").stdout
     assert jlr("help", "image", "rm").stdout == jlr("image", "rm", "--help").stdout
-    assert jlr("help").stdout == jlr("--help").stdout
+    assert jlr("help").stdout == jlr("-h").stdout
     unknown = jlr("help", "xyzzy")
     assert (unknown.code, "no such command `xyzzy`" in unknown.stderr) == (2, True)
 

@@ -1,10 +1,14 @@
 """The help of each command is grouped, fits the terminal, and has valid examples."""
 
 import ast
+import math
 import re
 import shlex
+import sys
 from collections.abc import Iterable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -13,8 +17,12 @@ import jlremote
 from jlremote.cli.command import GROUPS
 from jlremote.cli.keyboard.local_terminal import LocalTerminal
 from jlremote.cli.program import EXAMPLES
+from jlremote.demo import demo
 from jlremote.errors import JlrError
-from tests.cli.conftest import Jlr, Workflows, remember
+from jlremote.laptop import job_records
+from jlremote.laptop.job_records import JobRecord
+from jlremote.link.client import dial
+from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.tree import BELOW, COMMANDS, TOP, command, found
 
 
@@ -25,7 +33,9 @@ def calls(examples: Iterable[str]) -> list[list[str]]:
         inner = line.partition("$(")[2].partition(")")[0] or line
         words = shlex.split(inner, comments=True)
         called = words[words.index("jlr") + 1 :]
-        end = next((at for at, word in enumerate(called) if word in ("|", ">", "<")), len(called))
+        end = next(
+            (at for at, word in enumerate(called) if word in ("|", ">", "<", "&&")), len(called)
+        )
         found.append(called[:end])
     return found
 
@@ -35,13 +45,12 @@ def test_the_help_of_a_command_has_examples_and_fits_the_terminal(
     name: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "110")
-    for flag in ("-h", "--help"):
-        outcome = jlr(*name.split(), flag)
-        assert outcome.code == 0
-        assert f"Usage: jlr {name}" in outcome.stdout
-        assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
-        assert max(map(len, outcome.stdout.splitlines())) <= 100
-        assert not re.search("<=|>=", outcome.stdout), "a number that is not in words"
+    outcome = jlr(*name.split(), "--help")
+    assert outcome.code == 0
+    assert f"Usage: jlr {name}" in outcome.stdout
+    assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
+    assert max(map(len, outcome.stdout.splitlines())) <= 100
+    assert not re.search("<=|>=", outcome.stdout), "a number that is not in words"
 
 
 @pytest.mark.parametrize("name", ["", *TOP, *BELOW])
@@ -52,6 +61,49 @@ def test_help_fits_a_narrow_terminal_and_breaks_at_words(
     text = jlr(*name.split(), "--help").stdout.partition("\nExamples:\n")[0]
     assert max(map(len, text.splitlines())) <= 80
     assert not re.findall(r".*\w-$", text, re.MULTILINE), "broken in the middle of a name"
+
+
+@pytest.mark.parametrize("path", ["", *TOP, *BELOW])
+def test_dash_h_is_a_page_and_names_the_rest(
+    path: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = jlr(*path.split(), "-h").stdout
+    lines = page.splitlines()
+    wrapped = sum(max(1, math.ceil(len(line) / 80)) for line in lines)
+    assert wrapped <= (30 if path else 40), page
+    assert lines[0].startswith(f"Usage: jlr {path}".rstrip()), page
+    if path in COMMANDS:
+        assert re.fullmatch(rf"`jlr {path} --help` (shows all \d+ options|says more)", lines[-1]), (
+            page
+        )
+
+
+def test_a_bare_call_is_the_page_of_the_group(jlr: Jlr) -> None:
+    for path in ("", "image", "job", "local"):
+        page = jlr(*path.split())
+        assert page.stderr + page.stdout == jlr(*path.split(), "-h").stdout
+
+
+@pytest.mark.parametrize("name", ["start", "run"])
+def test_the_options_of_a_cluster_are_on_a_page_of_their_own(name: str, jlr: Jlr) -> None:
+    assert "--partition" not in jlr(name, "-h").stdout
+    page = jlr(name, "--slurm", "-h").stdout
+    assert ("\nCluster:\n" in page, "--partition" in page, "\n  --image" in page) == (
+        True,
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_a_wrong_call_prints_its_usage_line(path: str, jlr: Jlr) -> None:
+    wrong = jlr(*path.split(), "--no-such-option")
+    assert wrong.code == 2
+    assert f"\nusage: jlr {path}" in wrong.stderr
+    assert (
+        "usage" not in jlr(*path.split(), "--no-such-option", "--json").stderr.partition("hint")[0]
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -73,6 +125,9 @@ LINES = [
     for part in line.partition("#")[0].split("; ")
 ]
 DEMO = REPOSITORY / "jlremote/demo/own_files.py"
+USAGE, BUG = 2, 3
+NOT_HERE = {"--keep", "--renew"}  # they want a terminal, and a session on a cluster
+SESSIONS = [("dgx", "cont1"), ("dgx", "me-tf"), ("lab", "proj"), ("hpc", "work"), ("gpu", "torch")]
 
 
 def in_line(*texts: str) -> list[str]:
@@ -109,9 +164,6 @@ MENTIONED = calls(
     re.sub(r"\b(PORT|N)\b", "1", one)
     for one in in_line(*texts(*PAGES), *(text for module in MODULES for text in strings(module)))
 )
-BEGINNING_WORK = [
-    call for call in [*EVERY_CALL, *SHOWN] if call[0] in ("start", "run") and "…" not in call
-]
 
 
 def complaints(calls: list[list[str]], *but: type[Exception]) -> dict[str, str]:
@@ -148,20 +200,48 @@ def test_what_is_mentioned_is_valid_as_far_as_it_goes() -> None:
 
 
 class Reached(JlrError):
-    """A command has accepted its words."""
+    """A command is about to call its host."""
 
 
-def test_the_values_of_the_examples_are_accepted(
-    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A laptop with the sessions, hosts and files that the pages name, and no way to a host."""
+    for host, name in SESSIONS:
+        remember((host, name))
+    job_records.save(JobRecord("dgx", "sweep", "docker", None))
+    settle(laptop, '[pools.lab]\nhosts = ["dgx", "dgx2"]\n')
+    for name in ("a.csv", ".pip.conf", "Dockerfile", "proj/Dockerfile"):
+        (laptop / name).parent.mkdir(exist_ok=True)
+        (laptop / name).touch()
+    monkeypatch.chdir(laptop)
+    monkeypatch.setenv("EDITOR", "true")
+
+    def reached(*_: Any, **__: Any) -> None:
+        raise Reached("reached")
+
+    monkeypatch.setattr(dial, "dial", reached)
+    monkeypatch.setattr(demo, "demo", reached)
+    return laptop
+
+
+def test_each_command_that_is_shown_runs_until_it_would_call_a_host(
+    jlr: Jlr, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each until it would ask a host."""
-    remember(("dgx", "cont1"))
-    workflows.will("gpus.pool_gpus.host_of_pool", lambda *_, **__: "dgx")
-    ends = ("sessions.start.start", "sessions.start.plan", "jobs.begin.run")
-    for name in (*ends, "jobs.begin_scheduled.estimate", "sessions.restart.renew"):
-        workflows.will(name, Reached("reached"))
-    monkeypatch.setattr(LocalTerminal, "kind", "posix")  # `-t` wants one
-    assert [call for call in BEGINNING_WORK if "reached" not in jlr(*call).stderr] == []
+    """Those of README.md, of the pages and guides, and the examples of each command's help."""
+    shown = dict.fromkeys(tuple(call) for call in [*SHOWN, *EVERY_CALL] if "…" not in call)
+    assert len(shown) > 200
+    wrong, reached = {}, 0
+    for call in shown:
+        if NOT_HERE & set(call):
+            continue
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"key\n")))
+        monkeypatch.setattr(LocalTerminal, "kind", "posix" if call[0] == "run" else None)
+        done = jlr(*call)
+        reached += "reached" in done.stdout + done.stderr
+        if done.code in (BUG, USAGE):
+            wrong[" ".join(call)] = done.stderr.partition("\nhint")[0]
+    assert not wrong, "\n".join(f"{k}: {v}" for k, v in wrong.items())
+    assert reached > 150, "most call one"
 
 
 def test_every_command_that_tells_something_has_json() -> None:

@@ -246,7 +246,7 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
         (("~/x", "cont1:data"), MountRequest("~/x", "cont1", "data")),
         (("x", "cont1:"), MountRequest("x", "cont1")),
         (("x", "me@dgx/other:/data"), MountRequest("x", "me@dgx/other", "/data")),
-        (("data/x:y",), MountRequest("data/x:y")),
+        (("./data/x:y",), MountRequest("./data/x:y")),
         (("dgx/cont1", "~/x"), MountRequest("~/x", "dgx/cont1")),
         (("cont1", "x"), MountRequest("x", "cont1")),
         (("unknown", "~/x"), MountRequest("~/x", "unknown")),
@@ -334,7 +334,9 @@ def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(laptop, "[defaults]\neditor = 'zed'\n")
-    workflows.will("editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None))
+    workflows.will(
+        "editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None, is_host=False)
+    )
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")
     assert missing.code == 6

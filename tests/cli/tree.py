@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from jlremote.cli.command import Command, LazyGroup
+from jlremote.cli.command import Command
+from jlremote.cli.lazy_group import LazyGroup
 from jlremote.cli.program import COMMANDS as SECTIONS
 from jlremote.cli.program import GROUPS, jlr
 
@@ -15,7 +16,7 @@ COMMANDS = {path: row for path, row in (TOP | BELOW).items() if row[0]}  # witho
 
 def found(words: list[str]) -> tuple[click.Command, click.Context, list[str]]:
     """Return the command that words call, its parent's context, and the words behind its path."""
-    context, called = click.Context(jlr, info_name="jlr"), jlr
+    called, context = jlr, click.Context(jlr, info_name="jlr", **jlr.context_settings)
     while words:
         called.parse_args(context, [*words])
         typed = [*context._protected_args, *context.args]

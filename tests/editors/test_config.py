@@ -142,7 +142,7 @@ def test_names_are_parted_where_a_session_or_a_host_tells(home: Path) -> None:
     for record in (dgx, dotted, twin):
         save(record)
     (home / "config").write_text("Host other\n", encoding="utf-8")
-    config = str(home / "config")
+    config = home / "config"
     for name, selector in (
         ("torch.v2.jlr", "torch.v2"),
         ("torch.v2.lab.jlr", "lab/torch.v2"),

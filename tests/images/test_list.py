@@ -28,6 +28,15 @@ def test_images_are_a_line_each_with_tag_id_age_and_size(laptop: Laptop, engine:
     assert "".join(row[4:]) == told[1]
 
 
+def test_completion_lists_the_images_of_a_host_that_is_connected(laptop: Laptop) -> None:
+    line = "jlr start lab cont1 --image lab/j"
+    laptop.jlr("disconnect", "lab")
+    assert [laptop.completions(line) for _ in range(2)] == [[], []], "it has connected"
+    assert laptop.jlr("images", "lab").status == 0
+    assert "lab/jupyter:latest" in laptop.completions(line)
+    assert "--image=lab/jupyter:latest" in laptop.completions("jlr run lab --image=lab/j")
+
+
 def test_json_has_whole_ids_bytes_and_moments(laptop: Laptop, engine: Engine) -> None:
     shown = laptop.jlr("image", "list", "lab", "--json")
     found = {image["repository"]: image for image in json.loads(shown.stdout)}

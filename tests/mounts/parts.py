@@ -63,7 +63,14 @@ class Desk:
         return (self.project / name).read_bytes() == content
 
 
-def remember_session(laptop: Laptop, name: str, runtime: str = "none", host: str = "lab") -> None:
+def remember_session(
+    laptop: Laptop,
+    name: str,
+    runtime: str = "none",
+    host: str = "lab",
+    *,
+    forwarded: bool = False,
+) -> None:
     """Write a session's record, as `jlr start` leaves one and `jlr stop` keeps it."""
     record = SessionRecord(
         host=host,
@@ -71,7 +78,7 @@ def remember_session(laptop: Laptop, name: str, runtime: str = "none", host: str
         runtime=runtime,
         local_port=8888,
         ssh_config=str(laptop.ssh_config.resolve()),
-        forwarded=False,
+        forwarded=forwarded,
     )
     script = (
         "import json, sys; from jlremote.laptop import sessions\n"

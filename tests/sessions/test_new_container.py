@@ -181,7 +181,6 @@ def test_a_flag_that_the_host_refuses_is_named_with_the_way_to_leave_it_out(
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (("--workdir", "here"), 2, "invalid `--workdir here`: "),
         (("--user", "nosuch"), 2, "invalid `--user nosuch`: "),
         (("--volume", "/etc:/x:odd"), 2, "invalid `--volume`: "),
         (("--network", "nosuch"), 6, "invalid `--network nosuch`: "),

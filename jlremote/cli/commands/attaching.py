@@ -20,6 +20,7 @@ from jlremote.text import is_name, one_line
 if TYPE_CHECKING:
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.hosts.context import Context
+    from jlremote.jobs.follow import CtrlC
     from jlremote.jobs.known_jobs import JobHandle
     from jlremote.place.host.job import Job
 
@@ -79,24 +80,34 @@ def attach(
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
-    machine. Ctrl-C is sent to the job, as with `jlr run`. A job that was begun with --rm is deleted
-    afterwards.
+    machine. Ctrl-C ends this command, and the job goes on. A job that was begun with --rm is
+    deleted afterwards.
 
-    A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it. With -i
-    one that was begun with -i gets the stdin of this command.
+    A job that has a terminal (`jlr run -it`) gets this one, with Ctrl-C, until it ends or you leave
+    it by ctrl-p,ctrl-q. With -i one that was begun with -i gets the stdin of this command.
 
     Examples:
         jlr job attach
         jlr job attach dgx/train-3f2a
         jlr job attach sweep --json | jq .exit_code   # its output goes to stderr
     """
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.jobs import known_jobs
+    from jlremote.jobs.follow import CtrlC
 
     context = invocation.context()
     handle = known_jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {handle.selector}")
-    code, facts = show_to_its_end(handle, context, detach_keys, gives=interactive)
+    if not handle.job.over and LocalTerminal().in_foreground:
+        own = handle.job.terminal and LocalTerminal().kind is not None and not as_json()
+        keys = (detach_keys or "ctrl-p,ctrl-q") if own else "Ctrl-C"
+        context.progress.note(
+            f"{keys} leaves `{handle.selector}` running; `jlr job stop {handle.selector}` ends it"
+        )
+    code, facts = show_to_its_end(
+        handle, context, detach_keys, ctrl_c=CtrlC.LEAVES, gives=interactive
+    )
     if as_json():
         answer_json(facts)
     return code
@@ -129,13 +140,14 @@ def show_to_its_end(
     context: Context,
     detach_keys: str | None,
     *,
-    cancels: bool = False,
+    ctrl_c: CtrlC,
     gives: bool = False,
 ) -> tuple[int, dict[str, Any]]:
     """Show a job's output; return its exit code and its JSON; delete a job of `--rm`.
 
     A job with a terminal gets this one, and may be left running. With `gives` another one gets
     this process's stdin. With `--json` all output goes to stderr, and no job gets this terminal.
+    Where Ctrl-C signals the job, the first one on a terminal asks, unless stdin is the job's.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.jobs import follow, known_jobs, streams
@@ -146,7 +158,9 @@ def show_to_its_end(
     else:
         with streams.given(job, screen.piped()) if gives else nullcontext():
             show = JobOutput(beside=as_json()).show
-            code, job = follow.follow(job, show, context, cancels=cancels)
+            if ctrl_c and screen.in_foreground and not gives:
+                ctrl_c |= follow.CtrlC.ASKS
+            code, job = follow.follow(job, show, context, ctrl_c)
     facts = document(job.host.name, job.job)
     if job.job.remove and over:
         known_jobs.remove(job)

@@ -62,28 +62,27 @@ def open_session(
 
 @command("url")
 @shared.session_argument
-@option("--base part", "Print the URL without its token.", flag_value="base")
-@option("--token part", "Print the token.", flag_value="token")
-@option("--browser part", "Print the URL for a browser.", flag_value="page")
+@option("--browser for_browser", "Print the URL for a browser.")
 @shared.json_option("Print all four as a JSON object: `url`, `page`, `base`, `token`.")
-def url(invocation: Invocation, session: str | None, part: str | None) -> None:
+def url(invocation: Invocation, session: str | None, for_browser: bool) -> None:
     """Print a session's URL and nothing else.
 
     The URL contains the token, which gives full access to the session. It is for programs, as a
-    script or the "Existing Jupyter Server" of VS Code: http://127.0.0.1:PORT. Those that want both
-    apart take --base and --token. --browser prints the session's own name, as `jlr start` does on a
-    terminal: http://NAME-HOST.localhost:PORT.
+    script or the "Existing Jupyter Server" of VS Code: http://127.0.0.1:PORT. --browser prints the
+    session's own name, as `jlr start` does on a terminal: http://NAME-HOST.localhost:PORT. --json
+    has address and token apart, too.
 
     Examples:
         jlr url dgx/cont1
         curl -fsS "$(jlr url cont1)"
+        jlr url cont1 --json | jq -r .token
     """
     from jlremote.sessions.open import address
 
     found = address(session, None, invocation.context())
     token = parse_qs(urlsplit(found.url).query).get("token", [""])[0]
     parts = vars(found) | {"base": urljoin(found.url, "."), "token": token}
-    answer_either(parts[part or "url"], parts)
+    answer_either(parts["page" if for_browser else "url"], parts)
 
 
 def _session_or_path(
@@ -91,17 +90,15 @@ def _session_or_path(
 ) -> tuple[str | None, str | None]:
     if session is None or path is not None:
         return session, path
-    from jlremote.laptop.known_names import host_names
-    from jlremote.laptop.sessions import load_all
+    from jlremote.laptop.typed_place import is_known_host, resolved
 
-    records = load_all()
-    hosts = {record.host for record in records}
-    begin, slash, _ = session.partition("/")
-    if any(session == record.name for record in records):
-        return session, None
-    if slash and ("@" in begin or begin in hosts or begin in host_names(invocation.ssh_config)):
-        return session, None
-    return (None, session) if slash or _FILE.search(session) else (session, None)
+    config = invocation.context().ssh_config
+    typed = resolved(session, config)
+    is_path = "/" in session or _FILE.search(session)
+    begins_with_host = typed.host and ("@" in typed.host or is_known_host(typed.host, config))
+    if is_path and not typed.session and not begins_with_host:
+        return None, session
+    return session, None
 
 
 @command("code")

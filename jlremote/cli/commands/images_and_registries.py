@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @command("image list")
-@shared.host_argument
+@shared.default_host_argument
 @option("--all every", "Include untagged (dangling) images, left by builds.")
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
@@ -36,6 +36,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     """List the images on a host, one per line, the latest first.
 
     AGE is the time since the image was built. SIZE includes what it shares with other images.
+    Default of HOST: the host of the settings, else that of the latest session.
 
     Examples:
         jlr image list dgx
@@ -55,20 +56,22 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 @command("image build")
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
-@option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
-@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True)
+@option("--on-host DIR", "Build from this folder of the host; nothing is sent.", common=True)
+@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True, common=True)
 @option(
     "-f --file dockerfile FILE",
     "The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
     type=click.Path(path_type=Path),
+    common=True,
 )
 @option(
     "--build-arg arguments NAME[=VALUE]",
     "The value of an ARG, by default this machine's variable. Not for secrets: it stays "
     "readable in the image.",
     multiple=True,
+    common=True,
 )
-@option("--no-cache", "Run each step anew.")
+@option("--no-cache", "Run each step anew.", common=True)
 @option("--target STAGE", "Build this stage of the Dockerfile.")
 @option("--platform PLATFORM", "Build for another platform: linux/arm64.")
 @option(
@@ -76,6 +79,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     "A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
     "Docker needs BuildKit for it.",
     multiple=True,
+    common=True,
 )
 @shared.image_json_option
 @shared.engine_options
@@ -154,7 +158,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
 
 
 @command("image rm")
-@shared.host_argument
+@shared.named_host_argument
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
@@ -177,7 +181,7 @@ def rmi(
 
 
 @command("image prune")
-@shared.host_argument
+@shared.named_host_argument
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
 @shared.engine_options

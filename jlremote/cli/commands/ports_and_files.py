@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -90,10 +89,6 @@ def forward(
     tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
 
 
-# As `scp` takes it; a local path with a colon may begin with `./`.
-_REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
-
-
 @command("mount")
 @click.argument("local", required=False, shell_complete=candidates.mount_folders)
 @click.argument(
@@ -127,8 +122,8 @@ def mount(
     The default is the session's project folder: the host's folder behind the container's working
     folder, or where Jupyter runs without a container. SESSION:DIR is a folder of the container's
     volumes. HOST:DIR is a folder of a host; if DIR does not begin with `/`, it is
-    below the home folder. A name that is both a host and a session means the host. While the host
-    is unreachable, programs get errors instead of hanging; later the folder works again.
+    below the home folder. While the host is unreachable, programs get errors
+    instead of hanging; later the folder works again.
 
     Without LOCAL, the mounts are listed.
 
@@ -172,8 +167,10 @@ def mount(
 def _in_order(
     local: str | None, source: str | None, context: Context
 ) -> tuple[str | None, str | None]:
+    from jlremote.laptop.typed_place import with_path
+
     if local is None or source is None:
-        alone = source is None and local is not None and _place(local, context)
+        alone = source is None and local is not None and with_path(local)
         return (source, local) if alone else (local, source)
     if _remoteness(local, context) > _remoteness(source, context):
         return source, local
@@ -184,42 +181,25 @@ def _remoteness(word: str, context: Context) -> int:
     """Return 0 for a path of this machine, 2 for HOST:DIR or a session, and 1 for other words."""
     if word.startswith(("/", ".", "~")):
         return 0
-    return 2 if _place(word, context) or _is_session(word) else 1
+    from jlremote.laptop.typed_place import resolved, with_path
 
-
-def _place(word: str, context: Context) -> tuple[str, str] | None:
-    parts = _REMOTE.fullmatch(word)
-    if parts is None:
-        return None
-    host, slash, _ = parts[1].rpartition("@")[2].partition("/")
-    if slash and not (_is_session(parts[1]) or _is_host(host, context)):
-        return None  # a local path with a colon
-    return parts[1], parts[2]
+    return 2 if with_path(word) or resolved(word, context.ssh_config).session else 1
 
 
 def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
-    where_and_folder = _place(source or "", context)
+    from jlremote.laptop.typed_place import resolved, with_path
+
+    where_and_folder = with_path(source or "")
     if where_and_folder is None:
         return {"session": source}
     if remote is not None:
         raise shared.refused_together(str(source), "--remote")
     where, folder = where_and_folder
-    if "/" in where or (_is_session(where) and not _is_host(where, context)):
+    typed = resolved(where, context.ssh_config, context.progress.note)
+    if typed.host is not None and typed.name is not None:
         return {"session": where, "remote": folder or None}
-    return {"session": None, "host": where, "remote": folder or "~", "on_host": True}
-
-
-def _is_host(word: str, context: Context) -> bool:
-    from jlremote.hosts.links import known_hosts
-
-    return word in known_hosts(context)
-
-
-def _is_session(word: str) -> bool:
-    from jlremote.laptop import sessions
-    from jlremote.laptop.record_files import matching
-
-    return bool(matching(sessions.load_all(), word))
+    host = typed.host or where
+    return {"session": None, "host": host, "remote": folder or "~", "on_host": True}
 
 
 def _unmount(local: str | None, context: Context, *, every: bool, force: bool, yes: bool) -> None:

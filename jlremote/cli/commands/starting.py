@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @command("start")
-@shared.optional_host_argument
+@click.argument("host", required=False, shell_complete=candidates.hosts)
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
@@ -79,10 +79,11 @@ if TYPE_CHECKING:
     group="This machine",
     multiple=True,
     type=shared.port,
+    common=True,
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
-@option("--dry-run", "Print what would run on the host; change nothing.")
+@option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
     invocation: Invocation,
     /,
@@ -100,10 +101,11 @@ def start(
 ) -> None:
     """Start or reuse a session and open it in the browser.
 
-    CONTAINER is a container on HOST: a running one is reused, a stopped one is started, and a
-    missing one is created from --image. Words after `--` go to the engine: there `-e NAME` copies
-    the host's variable, and before `--` this machine's. Jupyter is reused or started in it, a local
-    port is forwarded to it, and the URL is printed. In a running session nothing restarts.
+    CONTAINER is a container on HOST; one word may name both: HOST/CONTAINER, or a session. A
+    running one is reused, a stopped one is started, and a missing one is created from --image.
+    Words after `--` go to the engine: there `-e NAME` copies the host's variable, and before `--`
+    this machine's. Jupyter is reused or started in it, a local port is forwarded to it, and the URL
+    is printed. In a running session nothing restarts.
 
     HOST defaults to `host` of [defaults] in the settings, else to the latest session's. With a
     pool, `@NAME`, it is the host where CONTAINER is, else the one with the most free GPU memory.
@@ -135,8 +137,8 @@ def start(
         _renew(options, invocation.context())
         return
     cancels, typed = options["cancel_on_interrupt"], options["host"]
-    options = _with_session(container_flags.after_dashes(options))
     context = invocation.context()
+    options = _with_place(container_flags.after_dashes(options), context)
     name, waits = options["container"], wait is not None
     host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
@@ -158,6 +160,7 @@ def start(
             else:
                 cluster.show_estimate(host, how, context)
             return
+        shared.check_browser(None if no_browser else options["browser"])
         report = _start(request, notebook, context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())
@@ -185,15 +188,24 @@ def _renew(options: dict[str, Any], context: Context) -> None:
     answer_either(words, report.to_json())
 
 
-def _with_session(options: dict[str, Any]) -> dict[str, Any]:
-    if options["host"] is not None:
-        return options
-    from jlremote.laptop import sessions
-    from jlremote.laptop.settings import settings
+def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
+    word, container = options["host"], options["container"]
+    if word is None:
+        return _with_latest(options)
+    typed = shared.resolved_host(word, context)
+    if typed.name is not None and container not in (None, typed.name):
+        raise Usage(
+            f"`{word}` names a session already, and so does `{container}`",
+            hint=f"`jlr start {typed.host}/{typed.name}`, or `jlr start {typed.host} {container}`",
+        )
+    return options | {"host": typed.host, "container": typed.name or container}
 
-    flags = {"profile": options["profile"]}
-    if host := settings.load().chosen(None, flags).get("host"):
-        return options | {"host": str(host)}
+
+def _with_latest(options: dict[str, Any]) -> dict[str, Any]:
+    from jlremote.laptop import sessions
+
+    if host := shared.host_of_settings(options["profile"]):
+        return options | {"host": host}
     latest = next(iter(sessions.load_all()), None)
     if latest is None:
         raise Usage(

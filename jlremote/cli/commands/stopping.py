@@ -151,7 +151,7 @@ def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None
 
 
 @command("disconnect")
-@shared.optional_host_argument
+@shared.optional_named_host_argument
 @option("--all every", "Every host, also without a session.")
 @option("--forget forgets", "Delete the host's passwords and passphrases from the keychain, too.")
 @shared.yes_option

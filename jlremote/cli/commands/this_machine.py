@@ -101,7 +101,7 @@ def set_config(
     Several values make a list; without a value the setting is removed.
 
     Examples:
-        jlr config set host dgx           # the host of a bare `jlr start`
+        jlr config set host dgx           # the host of commands without HOST
         jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
         jlr config set gpus --host dgx    # remove it
     """
@@ -159,11 +159,10 @@ def _edit(file: Path) -> None:
 def notify(_invocation: Invocation) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
-    Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
-    `jlr config set notify true`, it is told when a job of `jlr run` has ended, when a cell that
-    ran longer than a minute has ended, when a kernel has died, when GPUs have become free for
-    --wait, and fifteen minutes before a time limit. What is told of cells and kernels is what the
-    session's recorder knows, so --no-record leaves that out.
+    Without a desktop, the terminal's bell rings and its title shows the notice. With --notify, or
+    `jlr config set notify true`, a notice tells the end of a job of `jlr run`, of a cell that ran
+    longer than a minute and of a kernel that died, the GPUs of --wait, and a time limit fifteen
+    minutes before. --no-record leaves out cells and kernels.
 
     Examples:
         jlr config notify
@@ -228,17 +227,34 @@ def demo(
 
 
 @command("completion")
-@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(_invocation: Invocation, shell: str) -> None:
-    """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
+@click.argument(
+    "shell",
+    required=False,
+    metavar="[SHELL]",
+    type=click.Choice(["bash", "zsh", "fish", "powershell"]),
+)
+@option("--install", "Write it where the shell finds it, and say what else it needs.")
+def completion(_invocation: Invocation, shell: str | None, install: bool) -> None:
+    """Print the completion script for your shell, or install it.
 
-    It completes hosts from your ssh config, sessions, commands and options.
+    SHELL is `bash`, `zsh`, `fish` or `powershell`; the default is the shell that runs this command.
+    It completes commands, options, hosts, sessions and paths, and images and free GPUs of a
+    host that is connected. Your startup files are not changed: where one has to be, the command
+    that does it is printed.
 
     Examples:
-        jlr completion bash > ~/.local/share/bash-completion/completions/jlr
-        jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath
-        jlr completion fish > ~/.config/fish/completions/jlr.fish
+        jlr completion --install
+        jlr completion --install zsh
+        jlr completion fish > /usr/share/fish/vendor_completions.d/jlr.fish
     """
-    from jlremote.cli.completion import shell_answers
+    from jlremote.cli.completion import shell_answers, shell_setup
 
-    answer(shell_answers.script(shell), newline=False)
+    shell = shell or shell_setup.users_shell()
+    if not install:
+        answer(shell_answers.script(shell), newline=False)
+        return
+    file, command = shell_setup.install(shell)
+    answer(f"wrote {file}")
+    if command:
+        answer(f"{shell} does not look there yet; run this once in it:\n\n    {command}\n")
+    answer(f"each new {shell} completes `jlr`")

@@ -17,7 +17,7 @@ from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.program_output import CellOutput, JobOutput
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, watched
-from jlremote.errors import NameNotResolved, NotFound, Usage
+from jlremote.errors import Usage
 from jlremote.text import one_line, size_in_words
 
 if TYPE_CHECKING:
@@ -56,31 +56,26 @@ def list_sessions(
     """
     if every and running:
         raise shared.refused_together("--all", "--running")
-    from jlremote.selection.session_selection import is_session
-
     context = invocation.context()
-    if (place is None and watch) or (place is not None and is_session(place, context)):
+    typed = None if place is None else shared.resolved_host(place, context)
+    host = None if typed is None else typed.host
+    if (typed is None and watch) or (typed is not None and typed.name is not None):
         if every or running:
             raise Usage("`--all` and `--running` are for a host", hint="leave them out")
-        _show_session(place, context, watch=watch)
+        # What later looks wait for would be drawn over what is watched.
+        _show_session(place, context, invocation.context(silent=True) if watch else None)
     elif watch:
         raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
     elif every:
-        _list_containers(place, context)
+        _list_containers(host, context)
     else:
-        _list_sessions(place, context, running=running)
+        _list_sessions(host, context, running=running)
 
 
 def _list_sessions(host: str | None, context: Context, *, running: bool) -> None:
     from jlremote.listing import listing
 
-    try:
-        listed = listing.reports(context, host, stopped=not running)
-    except NameNotResolved as unknown:
-        raise NotFound(
-            f"`{host}` is neither a session known here nor a host: {unknown.message}",
-            hint="`jlr list` shows the sessions of this laptop",
-        ) from unknown
+    listed = listing.reports(context, host, stopped=not running)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start --help` says how to start one"
     tables.show_reports(listed, reports.session_columns(listed), context, none=none)
@@ -106,10 +101,10 @@ def _list_containers(host: str | None, context: Context) -> None:
     tables.show_reports(listed, reports.CONTAINERS, context, none=none)
 
 
-def _show_session(session: str | None, context: Context, *, watch: bool) -> None:
-    if watch:
+def _show_session(session: str | None, context: Context, later: Context | None) -> None:
+    if later is not None:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch(session, context)
+            _watch(session, context, later)
         return
     from jlremote.listing.listing import report
 
@@ -120,10 +115,10 @@ def _show_session(session: str | None, context: Context, *, watch: bool) -> None
         _show(shown)
 
 
-def _watch(session: str | None, context: Context) -> None:
+def _watch(session: str | None, context: Context, later: Context) -> None:
     from jlremote.listing.watch import watch
 
-    changing = watch(session, context)
+    changing = watch(session, context, later)
     if not as_json() and watched(sys.stdout):
         tables.show_live(map(reports.drawn, changing))
         return
@@ -300,7 +295,7 @@ def _show_output(
             f"{outputs.session.host}/{outputs.session.name}",
         )
         context.progress.note(
-            f"{size} of records before that are left out; `jlr output {name} --json` has them"
+            f"{size} of older records are left out; `jlr output {name} --json` has them"
         )
     return code
 
@@ -344,6 +339,6 @@ def _save_copy(
         )
     if saved.homeless:
         context.progress.note(
-            f"{saved.homeless} further runs are of cells that it has not any more; "
+            f"{saved.homeless} further runs are of cells that the notebook no longer has; "
             "`jlr output` shows them"
         )

@@ -23,10 +23,7 @@ _ON_PATH = f"""\
 """
 _SECONDS = 30  # Slurm's own MessageTimeout is 10 s, and some commands try three times
 _ENVIRONMENT = "HOME,USER,LOGNAME,LANG"
-_FLAGS = (
-    *("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "constraint", "mem"),
-    "array",
-)
+_FLAGS = ("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "mem", "array")
 # They would break what jlr relies on: one job, its folder, its name and its environment.
 _OURS = re.compile(
     r"--(wrap|output|error|input|job-name|export|export-file|parsable|test-only|wait|quiet"

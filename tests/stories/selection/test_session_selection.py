@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from jlremote.laptop import job_records, sessions
 from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.selection.session_selection import chosen, running
-from tests.stories.parts import context
+from tests.stories.parts import Notes, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8888)
 
@@ -29,6 +30,28 @@ def test_a_known_session_is_used_without_its_host(selector: str | None) -> None:
     sessions.save(RECORD)
     assert chosen(selector, context()).name == "cont1"
     assert running(selector, context()).local_port == 8888
+
+
+def test_a_misspelt_session_is_told_with_the_one_that_was_meant() -> None:
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="no session `cnt1`") as caught:
+        chosen("cnt1", context())
+    assert (caught.value.hint or "").startswith("did you mean `dgx/cont1`? `jlr list`")
+
+
+def test_a_host_stands_for_its_only_session_where_none_must_be_named() -> None:
+    sessions.save(RECORD)
+    told = Notes()
+    assert chosen("dgx", context(told)) == RECORD
+    assert told.notes == ["`dgx` is a host; `dgx/cont1` is its only session here"]
+    sessions.save(replace(RECORD, name="cont2"))
+    for by_name in (True, False):
+        with pytest.raises(NotFound, match="`dgx` is a host and not a session") as caught:
+            chosen("dgx", context(), by_name=by_name)
+        assert set(re.findall("`(.*?)`", caught.value.hint or "")) == {"dgx/cont1", "dgx/cont2"}
+    sessions.delete(RECORD)
+    with pytest.raises(NotFound, match="`dgx` is a host and not a session"):
+        chosen("dgx", context(), by_name=True)
 
 
 def test_a_missing_name_is_told_with_jobs_only_where_jobs_are_taken() -> None:
