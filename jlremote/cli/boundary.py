@@ -126,9 +126,7 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
     if context and isinstance(failure, click.MissingParameter):
-        usage = context.get_usage().removeprefix("Usage: ").replace(" [OPTIONS]", "")
         message = re.sub(r"argument |`|(?<=:) Choose from:", "", message.replace(". ", ": "))
-        message += f"; usage: {usage}"
     path = context.command_path if context else "jlr"
     hint = f"`{path} -h` shows the options and examples"
     unknown = failure.option_name if isinstance(failure, click.NoSuchOption) else None

@@ -48,8 +48,8 @@ def wants_all(ctx: click.Context) -> bool:
 
 
 def usage_line(ctx: click.Context) -> str:
-    """Return how the command is called, in one line."""
-    pieces = ctx.command.collect_usage_pieces(ctx)
+    """Return how the command is called, in one line, without options."""
+    pieces = ctx.command.collect_usage_pieces(ctx)[1:]
     return " ".join((ctx.command_path, *pieces)).replace(_HYPHEN, "-")
 
 

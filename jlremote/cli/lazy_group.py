@@ -155,9 +155,9 @@ class LazyGroup(click.Group):
         if wants_all(ctx):
             super().format_help(ctx, formatter)
             return
-        closing = f"`{ctx.command_path} COMMAND -h` is a page about one"
+        closing = f"`{ctx.command_path} COMMAND -h` explains a command"
         if not self._path:
-            closing += ", `jlr --help` has all options and exit codes; try it with `jlr demo`"
+            closing += "; `jlr --help` has all options and exit codes; `jlr demo` tries it here"
         write_page(ctx, formatter, self._rows(), (), closing)
 
     def _rows(self) -> dict[str, list[tuple[str, str]]]:

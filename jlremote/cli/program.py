@@ -12,34 +12,34 @@ from jlremote.cli.lazy_group import LazyGroup
 # imported only when the command is called.
 COMMANDS = {
     "Sessions": {
-        "start": ("starting", "Start or reuse a session and open it in the browser."),
+        "start": ("starting", "Start or reuse a session and open it."),
         "open": ("clients", "Open a running session in the browser."),
         "url": ("clients", "Print a session's URL and nothing else."),
         "list": ("viewing", "List the sessions, or show one of them."),
-        "logs": ("viewing", "Show the log of a session or the output of a job."),
+        "logs": ("viewing", "Show the log of a session or a job."),
         "output": ("viewing", "Show what the cells of a session printed."),
-        "stop": ("stopping", "Stop a session, and on request its container."),
+        "stop": ("stopping", "Stop a session; its container runs on."),
         "restart": ("stopping", "Stop a session and start it again."),
         "rm": ("stopping", "Stop a session and delete its container."),
     },
     "Work there": {
         "shell": ("attaching", "Open a terminal in a session's container."),
-        "run": ("running", "Run a command or notebook as a job that outlasts the connection."),
-        "job": ("", "List, show, stop and delete the jobs of `jlr run`."),
-        "cp": ("ports_and_files", "Copy files between this machine and a session."),
+        "run": ("running", "Run a command or notebook as a lasting job."),
+        "job": ("", "List, show, stop and delete jobs."),
+        "cp": ("ports_and_files", "Copy files to and from a session."),
         "mount": ("ports_and_files", "Mount a folder of the host on this machine."),
         "forward": ("ports_and_files", "Forward a further port of a session."),
-        "local": ("", "Use a session's kernels in the Jupyter of this machine."),
-        "code": ("clients", "Open an editor of this machine on a session's folder."),
+        "local": ("", "Use a session's kernels in Jupyter here."),
+        "code": ("clients", "Open your editor on a session's folder."),
     },
     "Host": {
-        "image": ("", "List, pull, build, save, push and remove images."),
+        "image": ("", "Pull, build, save, push and remove images."),
         "gpus": ("inspection", "Show the GPUs of a host and their users."),
-        "doctor": ("inspection", "Find out what is wrong, and what to do about it."),
+        "doctor": ("inspection", "Find out what is wrong, and how to mend it."),
         "disconnect": ("stopping", "End the connection to a host."),
     },
     "This machine": {
-        "config": ("", "Show and change the settings, and let ssh reach sessions."),
+        "config": ("", "Show and change settings; ssh to sessions."),
         "demo": ("this_machine", "Try jlr on this machine, without a server."),
         "completion": ("this_machine", "Print the completion script for your shell."),
     },
@@ -57,7 +57,7 @@ GROUPS = {
     "image": {
         "list": ("images_and_registries", "List the images on a host."),
         "pull": ("images_and_registries", "Pull an image on a host."),
-        "build": ("images_and_registries", "Build an image on a host from a local folder."),
+        "build": ("images_and_registries", "Build an image on a host from a folder."),
         "save": ("images_and_registries", "Save a session's container as an image."),
         "push": ("images_and_registries", "Push an image of a host to its registry."),
         "rm": ("images_and_registries", "Remove images from a host."),
@@ -65,14 +65,14 @@ GROUPS = {
         "login": ("images_and_registries", "Let a host use a registry with your key."),
     },
     "local": {
-        "lab": ("clients", "Run the JupyterLab of this machine on a session's kernels."),
-        "kernels": ("clients", "Install a session's kernels in every Jupyter of this machine."),
+        "lab": ("clients", "Run JupyterLab here on a session's kernels."),
+        "kernels": ("clients", "Install a session's kernels in Jupyter here."),
     },
     "config": {
-        "show": ("this_machine", "Show the settings and the source of each; the default."),
+        "show": ("this_machine", "Show the settings and the source of each."),
         "set": ("this_machine", "Change a setting."),
         "notify": ("this_machine", "Show a notice on the desktop, to try `--notify`."),
-        "ssh": ("clients", "Let ssh and editors reach sessions as NAME.jlr."),
+        "ssh": ("clients", "Let ssh reach sessions as NAME.jlr."),
     },
 }
 

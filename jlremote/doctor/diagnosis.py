@@ -138,5 +138,5 @@ def verdict(findings: Sequence[Finding], subject: str, proof: str | None = None)
     see = f"; see {', '.join(warned)}" if warned else ""
     proved = {finding.check for finding in findings if finding.mark is Mark.OK}
     if proof is not None and proof not in proved:
-        return Verdict(Mark.WARNING, f"{subject}: no fault found, and no {proof} tried{see}", 0)
+        return Verdict(Mark.WARNING, f"{subject}: no problem found; no {proof} was tried{see}", 0)
     return Verdict(Mark.WARNING if warned else Mark.OK, f"{subject} works{see}", 0)

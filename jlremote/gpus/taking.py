@@ -73,8 +73,8 @@ def ask(
         script = f"status=0\n{leases.keep_for(lease, ('sh', '-c', asked))}echo made\n"
         if note and run_script(host, script).stdout.strip():
             note(
-                f"the lease of the GPUs of `{one.name}` on `{host.name}` was missing, and is made "
-                "again: they may have been given to others meanwhile"
+                f"the GPUs of `{one.name}` on `{host.name}` were not reserved, and are again; "
+                "others may have taken them meanwhile"
             )
     return inventory
 
@@ -137,7 +137,7 @@ def _leased(
     done = wish.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
         note(
-            f"cannot lease GPUs in `{leases.PARENT}` on `{wish.host.name}`: other users may "
+            f"cannot reserve GPUs in `{leases.PARENT}` on `{wish.host.name}`: other users may "
             "take the same ones"
         )
         return Taken(chosen, inventory)

@@ -106,7 +106,7 @@ def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | No
         _end(start, _ending(start.name))
         return None
     start.undo.callback(_end, start, _ending(start.name))
-    start.note(f"an earlier start of `{start.name}` left its place in the queue")
+    start.note(f"`{start.name}` takes the place of its earlier start in the queue")
     return _await(start, wish)
 
 

@@ -146,12 +146,12 @@ def _note_silent(host: str, answers: bool | None, context: Context) -> None:
         _noted_silent.add(host)
         silent = f"`{host}` does not answer"
         why = f"there is no connection to `{host}` yet" if answers is None else silent
-        context.progress.note(f"{why}; trying on")
+        context.progress.note(f"{why}; still trying")
 
 
 def goes_on(host: str) -> str:
     """Return the hint for a host that does not answer."""
-    return f"`jlr list` shows when it does: the link goes on trying; `ssh {host}` tries it, too"
+    return f"jlr keeps trying, and `jlr list` shows when it answers; `ssh {host}` tests it"
 
 
 def connect(link: Link, context: Context) -> LinkStatus:
@@ -238,7 +238,7 @@ def undisturbed(link: Link) -> LinkStatus:
     with suppress(NoLink):
         status = link.status()
         if status.state == State.NEEDS_AUTH:
-            raise NeedsAuthentication(status.detail or "the host asks for something")
+            raise NeedsAuthentication(status.detail or "the host asks a question")
     return connected_status(link)
 
 

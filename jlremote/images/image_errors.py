@@ -87,8 +87,7 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     why, complaint = reason(lines), _classified("\n".join(lines))
     if _NO_REGISTRY.search(complaint):
         return NotFound(
-            f"{failed.message}: it names no registry, and the settings of `{failed.host}` no one "
-            f"that is to be asked: {why}",
+            f"{failed.message}: it names no registry, and `{failed.host}` has no default: {why}",
             hint=f"write it with its registry: Docker Hub's is `{failed.name}`; or set "
             "`unqualified-search-registries` in /etc/containers/registries.conf there",
         )

@@ -13,6 +13,7 @@ from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
 from jlremote.images import image_commands, image_names
 from jlremote.images.pull import connected
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.laptop.typed_place import host_word
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import command_line
@@ -127,7 +128,7 @@ def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, En
     if wanted.runtime in IMAGE_RUNTIMES:
         raise Usage(
             f"images of `{wanted.runtime}` are files",
-            hint=f"`jlr shell {host} -- rm FILE` deletes one",
+            hint=f"`jlr shell {host_word(host)} -- rm FILE` deletes one",
         )
     return connected(host, context, wanted)
 
@@ -244,7 +245,7 @@ class Selection:
                 hint=f"`jlr image list {self.host} --all` lists the images",
             )
         if len(images) > 1:
-            raise Usage(f"{len(images)} images' ids on `{self.host}` begin with `{typed}`")
+            raise Usage(f"`{typed}` stands for {len(images)} images of `{self.host}`")
         (image,) = images
         if len(image.names) > 1:
             names = ", ".join(f"`{name}`" for name in image.names)

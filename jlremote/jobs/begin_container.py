@@ -48,8 +48,8 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
     """
     if start.request.options.keeps_no_log:
         raise Usage(
-            "`--log-driver=none` keeps nothing of what a job prints, which jlr reads there",
-            hint="`jlr config` shows whether `engine-arguments` of the settings has it",
+            "`--log-driver=none` discards a job's output, which jlr needs",
+            hint="leave it out after `--`, and in `engine-arguments` of the settings",
         )
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):

@@ -18,6 +18,7 @@ from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import host_word
 from jlremote.place.host import kept_jobs, process_mark
 from jlremote.place.host.contract import Completed, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
@@ -96,7 +97,7 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
 
 def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
     host = start.request.host
-    return host if plan.container is None else f"{host}/{plan.container}"
+    return host_word(host) if plan.container is None else f"{host}/{plan.container}"
 
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:

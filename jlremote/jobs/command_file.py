@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from jlremote.containers.host_folders import HERE
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.requests import RunRequest, StartContext
+from jlremote.laptop.typed_place import host_word
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.runtime import Attachment, Runtime
@@ -131,5 +132,5 @@ def _copy(*words: str) -> str:
 def _place(request: RunRequest, runtime: Runtime) -> str | None:
     host = request.wanted.host
     if request.inside is not None:
-        return f"{host}/{request.inside.rpartition('/')[2]}"
-    return None if runtime.has_images else host
+        return f"{host}/{request.inside}"
+    return None if runtime.has_images else host_word(host)

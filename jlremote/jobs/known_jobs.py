@@ -237,9 +237,9 @@ def _begun(handle: JobHandle) -> JobHandle | None:
 
 def _planned(handle: JobHandle, request: StopRequest) -> Destruction:
     state = "waiting" if handle.job.waits_for_gpus else "running"
-    runs = f"the {state} job: {one_line(handle.job.command)}"
+    runs = f"the {state} job {handle.selector}: {one_line(handle.job.command)}"
     losses: tuple[str, ...] = (runs,) if request.destroys and not handle.job.over else ()
-    losses += ("its output and exit code",) if request.remove else ()
+    losses += (f"the output and exit code of {handle.selector}",) if request.remove else ()
     question = f"{'Delete' if request.remove else 'Kill'} the job {handle.selector}?"
     return Destruction(question, losses)
 

@@ -355,7 +355,7 @@ def _failed(start: StartContext, job: Job) -> JlrError:
     if job.state == "lost":
         how = f"does not run: {job.detail}"
     elif not job.over and container and container.waits:
-        how = f"has not begun in job {job.job}, though that runs on `{job.node}`: what hangs there?"
+        how = f"has not begun, though its job {job.job} runs on `{job.node}`"
     log = printable(run_script(start.host, _logs(start.name)).stdout).strip()
     hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
     if any(words in log for words in jupyter_launch.NOT_THERE):

@@ -74,8 +74,8 @@ def tell_limits(record: SessionRecord, server: Server, context: Context) -> None
     if not server.ours:
         place = f"{record.host}/{record.name}"
         context.progress.note(
-            f"jlr did not launch the Jupyter of `{place}`: it leaves out what a cell prints above "
-            f"1 MB a second, which `jlr output {place}` shows, and takes no input above 10 MB"
+            f"jlr did not launch the Jupyter of `{place}`: it drops output above 1 MB a second "
+            f"(`jlr output {place}` has it), and takes no input above 10 MB"
         )
 
 

@@ -84,6 +84,11 @@ def with_path(text: str) -> tuple[str, str] | None:
     return place, path
 
 
+def host_word(host: str) -> str:
+    """Return how a host is typed where commands ask for a session: `HOST/` beside one so called."""
+    return f"{host}/" if matching(sessions.load_all(), host) else host
+
+
 def is_known_host(word: str, ssh_config: Path | None) -> bool:
     """Return whether `HOST` or `USER@HOST` is known here; ssh may know others."""
     return bool({word, word.rpartition("@")[2]} & {*known_hosts(ssh_config)})

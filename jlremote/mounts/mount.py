@@ -16,7 +16,7 @@ from jlremote.hosts.links import connect, link_of
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, SessionRecord
-from jlremote.laptop.typed_place import resolved
+from jlremote.laptop.typed_place import host_word, resolved
 from jlremote.link.client.link import Link
 from jlremote.mounts import known_mounts, project_folder, sshfs, unmount
 from jlremote.mounts.known_mounts import MountReport
@@ -113,7 +113,8 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
         typed = None if request.session is None else resolved(request.session, context.ssh_config)
         if typed is None or typed.host is None or typed.name is not None:
             raise
-        hint = f"`jlr mount {shlex.quote(request.local)} {typed.host}:DIR` mounts a folder of it"
+        folder = f"{host_word(typed.host)}:DIR"
+        hint = f"`jlr mount {shlex.quote(request.local)} {folder}` mounts a folder of it"
         raise NotFound(missing.message, hint=hint) from missing
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from jlremote.errors import NotFound, Usage
 from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import host_word
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
 from jlremote.place.runtimes.runtime import Container
@@ -106,7 +107,7 @@ def _no_volume(container: Container, path: str) -> str:
 
 
 def _other_ways(link: Link, local: str) -> str:
-    mount = f"`jlr mount {shlex.quote(local)} {link.name}:DIR`"
+    mount = f"`jlr mount {shlex.quote(local)} {host_word(link.name)}:DIR`"
     return f"use `jlr cp`, or {mount} for a folder of the host"
 
 

@@ -3,7 +3,8 @@
 1. A command destroys if it ends or deletes what does not come back: `rm`, `stop --container`,
    `--force` and `--all`, `job rm`, `job stop --force`, `job list --clean`, `mount --unmount` of a
    folder in use with `--force`, or with `--all`, and `disconnect` with open shells, copies or ssh
-   clients. A bare `jlr stop` ends Jupyter with idle kernels only, and asks nothing.
+   clients. A bare `jlr stop` ends Jupyter with idle kernels only, and asks nothing. Nor does a
+   `job stop` of a job by its name, as with docker and Slurm, or a `cp` over a file, as with scp.
 2. Without a name it hits the only session; where there are several, the name must be typed. A bare
    `jlr stop` takes the latest one, but never another one than the session that was used last: twice
    `jlr stop` does not stop two sessions.

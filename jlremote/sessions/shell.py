@@ -23,7 +23,7 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.links import connect, link_of, link_on
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import resolved
+from jlremote.laptop.typed_place import host_word, resolved
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 
@@ -135,9 +135,8 @@ def _note_forced(host: Link, context: Context) -> None:
 
     if run_script(host, _IS_FORCED).status == 0:
         context.progress.note(
-            f"the SSH server of `{host.name}` puts a command of its own around each"
-            " (`ForceCommand`), and a terminal may not get through it; with `</dev/null` none is"
-            " asked for"
+            f"the SSH server of `{host.name}` runs its own command (`ForceCommand`), which may "
+            "block a terminal; `</dev/null` asks for none"
         )
 
 
@@ -233,7 +232,8 @@ def _any_container(
         with suppress(EngineUnusable):
             if place := _container_of(other, link, typed, as_shared=as_shared):
                 return place
-    shows = f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host"
+    there = f"`jlr shell {host_word(host)}` opens a shell on the host"
+    shows = f"`jlr list {host} --all` shows all; {there}"
     raise NotFound(
         f"there is neither a session nor a container `{typed}` on `{host}`",
         hint=hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows),
@@ -263,7 +263,7 @@ def _host_itself(host: str, context: Context) -> ShellPlace:
     connect(link, context)
     from jlremote.place.runtimes.bare import Bare
 
-    return ShellPlace(link, Bare(), host, host, is_host=True)
+    return ShellPlace(link, Bare(), host, host_word(host), is_host=True)
 
 
 # The engine's own message, for a container that does not run, would come unformatted.

@@ -163,7 +163,10 @@ def _looked(
         api = JupyterApi(reached.local_port, reached.server, ANSWER_SECONDS)
     work = losses.work(ending, api)
     losses.refuse_if_busy(ending, work)
-    return _Look(ending, forward, api, losses.planned(ending, work))
+    planned = losses.planned(ending, work)
+    if not named:  # `--all` asks for idle kernels, too
+        planned = replace(planned, losses=planned.losses or work.losses)
+    return _Look(ending, forward, api, planned)
 
 
 def _stop(

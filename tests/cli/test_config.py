@@ -141,7 +141,7 @@ def test_a_setting_is_changed_and_the_other_lines_stay(
         (("gpus", "0", "1"), 2, "`gpus` takes one value"),
         (("host", "x", "--host", "dgx"), 2, "unknown key `host` in `[hosts.dgx]`"),
         (("image", "y", "--host", "box"), 1, "without changing other lines"),
-        ((), 2, "missing OPTION; usage: jlr config set OPTION"),
+        ((), 2, "usage: jlr config set OPTION [VALUE]..."),
     ],
 )
 def test_a_setting_that_cannot_be_leaves_the_file_as_it_was(

@@ -79,9 +79,11 @@ def test_arguments_variables_and_the_folder_arrive_as_they_are(
     assert not jobs.state(name), "`--rm` was asked for"
     refused = jobs.run(name, "true", options=("-e", "NOT_HERE"))
     assert (refused.returncode, b"`--env`: `NOT_HERE` has no value" in refused.stderr) == (2, True)
-    detached = ("sh", "-c", "echo kept; exit 4")
+    detached = ("sh", "-c", "sleep 3; echo kept; exit 4")
     assert jobs.run(name, *detached, options=("--rm", "--detach")).returncode == 0
-    assert jobs.wait_over(name) == 4
+    for state in ("running", "ended"):
+        waited = whole(jobs.laptop, "job", "wait", f"lab/{name}", name)
+        assert (waited.returncode, waited.stdout) == (4, b""), (state, waited)
     shown = whole(jobs.laptop, "job", "attach", name)
     assert (shown.returncode, shown.stdout) == (4, b"kept\n")
     assert not jobs.state(name), "it was read once"
@@ -118,7 +120,7 @@ def test_jobs_are_deleted_only_after_a_yes(jobs: Jobs) -> None:
         return bool(jobs.state(name))
 
     for words, lost in (
-        (("job", "rm", name), "its output and exit code"),
+        (("job", "rm", name), "the output and exit code of lab/"),
         (("job", "list", "lab", "--clean"), f"the job lab/{name} and its output"),
     ):
         assert jobs.run(name, "true").returncode == 0

@@ -39,7 +39,7 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     old = started(laptop, container("lab/ages", options=NOTEBOOK_6), "--idle-stop", "4s")
     assert (new.report["idle_stop"], old.report["idle_stop"]) == (4, 4)
     said = laptop.jlr("list", new.name).stdout
-    assert "after 4s without work: idle kernels" in said
+    assert "after 4s without work idle kernels end" in said
     again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")
     assert "`--idle-stop` will apply to its next start" in again.stderr, again
     job = f"{new.name}-job"

@@ -9,7 +9,7 @@ import pytest
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop import sessions, typed_place
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import is_known_host, resolved, with_path
+from jlremote.laptop.typed_place import host_word, is_known_host, resolved, with_path
 
 KNOWN = (
     ("lab", "work"),
@@ -88,6 +88,7 @@ def test_of_a_session_and_a_host_of_one_name_the_one_that_is_asked_for_is_taken_
         taken = resolved("box", config, told.append, host_first=host_first)
         assert (taken.host, taken.name) == place
     assert told == [note]
+    assert (host_word("box"), host_word("lab")) == ("box/", "lab")
 
 
 @pytest.mark.parametrize(

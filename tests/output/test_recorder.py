@@ -93,7 +93,7 @@ def test_of_a_cell_that_prints_very_much_the_end_is_shown_in_seconds_and_how_muc
     assert shown.status == 0
     assert 1_000_000 < len(shown.stdout) < 30_000_000
     assert "end of it" in shown.stdout[-200:]
-    assert re.search(r"\d MB of records before that are left out; `jlr output", shown.stderr)
+    assert re.search(r"\d MB of older records are left out; `jlr output", shown.stderr)
     assert took < 15
 
 

@@ -19,7 +19,7 @@ from tests.lab.sshd import SSHServer
 from tests.outages.parts import within
 from tests.sessions.parts import Session, started
 
-TOLD = "`far` does not answer; trying on"
+TOLD = "`far` does not answer; still trying"
 QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 2", "ConnectTimeout 2")
 
 

@@ -112,7 +112,7 @@ def test_a_forced_command_that_runs_what_was_asked_for_is_no_obstacle(
     assert laptop.jlr("cp", str(tmp_path / "sent"), "forced:forced").status == 0
     assert (account.home / "forced").read_text() == "text"
     with laptop.terminal("jlr", "shell", "forced", "--", "echo", "here") as terminal:
-        terminal.expect_exact("a command of its own around each (`ForceCommand`)")
+        terminal.expect_exact("its own command (`ForceCommand`)")
     name = container.name()
     by_relay = ("--image", "lab/jupyter", "--network", "bridge")
     assert started(laptop, name, *by_relay, host="forced").ask("api/status")["kernels"] == 0

@@ -101,7 +101,7 @@ def set_config(
     Several values make a list; without a value the setting is removed.
 
     Examples:
-        jlr config set host dgx           # the host of a bare `jlr start`
+        jlr config set host dgx           # the host of commands without HOST
         jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
         jlr config set gpus --host dgx    # remove it
     """
@@ -159,11 +159,10 @@ def _edit(file: Path) -> None:
 def notify(_invocation: Invocation) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
-    Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
-    `jlr config set notify true`, it is told when a job of `jlr run` has ended, when a cell that
-    ran longer than a minute has ended, when a kernel has died, when GPUs have become free for
-    --wait, and fifteen minutes before a time limit. What is told of cells and kernels is what the
-    session's recorder knows, so --no-record leaves that out.
+    Without a desktop, the terminal's bell rings and its title shows the notice. With --notify, or
+    `jlr config set notify true`, a notice tells the end of a job of `jlr run`, of a cell that ran
+    longer than a minute and of a kernel that died, the GPUs of --wait, and a time limit fifteen
+    minutes before. --no-record leaves out cells and kernels.
 
     Examples:
         jlr config notify

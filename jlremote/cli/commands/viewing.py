@@ -295,7 +295,7 @@ def _show_output(
             f"{outputs.session.host}/{outputs.session.name}",
         )
         context.progress.note(
-            f"{size} of records before that are left out; `jlr output {name} --json` has them"
+            f"{size} of older records are left out; `jlr output {name} --json` has them"
         )
     return code
 
@@ -339,6 +339,6 @@ def _save_copy(
         )
     if saved.homeless:
         context.progress.note(
-            f"{saved.homeless} further runs are of cells that it has not any more; "
+            f"{saved.homeless} further runs are of cells that the notebook no longer has; "
             "`jlr output` shows them"
         )

@@ -152,13 +152,13 @@ def copied(context: click.Context, typed: str) -> list[str]:
     if ":" not in typed:
         known = _selectors(session_names(), typed) + _hosts(context, typed)
         return [f"{place}:" for place in known] + _local_paths(typed)
-    from jlremote.copies.names import RemotePath, parsed, remote_paths
+    from jlremote.copies.names import RemotePath, remote_paths
+    from jlremote.laptop.typed_place import with_path
 
-    if not isinstance(parsed(typed), RemotePath):
+    if (parts := with_path(typed)) is None:
         return _local_paths(typed)
-    where, _, path = typed.partition(":")
-    paths = remote_paths(RemotePath(where, path), _invocation(context).context(silent=True))
-    return [f"{where}:{path}" for path in paths]
+    paths = remote_paths(RemotePath(*parts), _invocation(context).context(silent=True))
+    return [f"{parts[0]}:{path}" for path in paths]
 
 
 def _local_paths(typed: str) -> list[str]:

@@ -53,7 +53,7 @@ creation_options = options(
     ),
     _container(
         "--workspace [=DIR]",
-        "Mount DIR of the host at /workspace. Default: the folder of this folder's name.",
+        "Mount DIR of the host at /workspace. Default: the one named as this folder.",
         flag_value=".",
         common=True,
     ),

@@ -82,8 +82,8 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
     if not seconds:
         return None
     return (
-        f"after {times.in_words(seconds)} without work: idle kernels, even with their page open; "
-        "then Jupyter, once no terminal and no page is open. Busy kernels and the container stay"
+        f"after {times.in_words(seconds)} without work idle kernels end, and then Jupyter, if no "
+        "page or terminal is open; busy kernels and the container stay"
     )
 
 

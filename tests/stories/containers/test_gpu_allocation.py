@@ -147,7 +147,7 @@ def test_a_host_where_no_lease_can_be_made_is_named() -> None:
     taken = allocation.take(begun.context)
     assert (taken.shown, taken.lease) == ("0", None)
     assert begun.notes.notes == [
-        "cannot lease GPUs in `/tmp` on `dgx`: other users may take the same ones"
+        "cannot reserve GPUs in `/tmp` on `dgx`: other users may take the same ones"
     ]
 
 
