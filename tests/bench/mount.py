@@ -1,6 +1,6 @@
 """`jlr mount` against plain `sshfs`: same server, same run, medians, as ratios.
 
-`python -m tests.bench.mount [ROUNDS]` prints the table of docs/mount.md. Needs root, because it
+`python -m tests.bench.mount [ROUNDS]` prints the table of docs/speed.md. Needs root, because it
 starts an sshd of its own, and sshfs.
 """
 
