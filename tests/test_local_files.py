@@ -80,7 +80,9 @@ def is_writer(call: ast.Call) -> bool:
         return writes(call, at=1 if owner in ("", "io") else 0)
     if name == "replace":  # that of a text takes two
         return bool(owner) and len(call.args) == 1 and not call.keywords
-    return bool(owner) and name in METHODS and not owner.startswith("super()")
+    if owner in ("formatter", "super()"):  # of help
+        return False
+    return bool(owner) and name in METHODS
 
 
 def writes(call: ast.Call, *, at: int) -> bool:
