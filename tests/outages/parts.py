@@ -104,8 +104,7 @@ def link_of(laptop: Laptop) -> psutil.Process:
 
 def knows_sshd(laptop: Laptop) -> bool:
     """Return whether the link has found out which sshd serves its connection."""
-    logs = (laptop.folder / "state" / "jlr" / "log").glob("link-*.log")
-    told = max(logs, key=lambda log: log.stat().st_mtime).read_text("utf-8")
+    told = laptop.link_log()
     return told.rfind(" an sshd to end ") > told.rfind(" connected: ")
 
 
