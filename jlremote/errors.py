@@ -11,6 +11,7 @@ An error that is defined in another package is drawn with that package's name. :
     │       └── HostKeyChanged
     ├── Unreachable              exit 5    no SSH connection to the host
     │   ├── NameNotResolved
+    │   │   └── UnknownPlace     exit 6    … and it is neither a host nor a session known here
     │   ├── ConnectionRefused
     │   ├── ConnectionTimedOut
     │   ├── NotSSH                         something answers, but not an SSH server
@@ -92,6 +93,7 @@ class Usage(JlrError):
     """The command line or a setting is wrong."""
 
     exit_code = 2
+    usage = ""  # how the command is called, where it was called wrongly
 
 
 class Bug(JlrError):
@@ -126,6 +128,12 @@ class Unreachable(JlrError):
 
 class NameNotResolved(Unreachable):
     """The host's name has no address."""
+
+
+class UnknownPlace(NameNotResolved):
+    """What was typed is nothing that is known here, and no name of a host either."""
+
+    exit_code = 6
 
 
 class ConnectionRefused(Unreachable):

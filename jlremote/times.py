@@ -61,6 +61,13 @@ def in_words(seconds: int) -> str:
     return "".join(parts) or "0s"
 
 
+def clock(seconds: float) -> str:
+    """Return a span as a clock shows it: `0:07`, `12:40`, `1:00:00`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def age(since: float | None, now: float | None = None) -> str:
     """Return the time since a moment in its largest unit: `40s`, `5m`, `3h`, `2d`, or `?`.
 
@@ -74,10 +81,7 @@ def age(since: float | None, now: float | None = None) -> str:
 
 
 def left(until: float, now: float | None = None) -> str:
-    """Return the time until a moment in words: `2h5m`, or `40s` below a minute.
-
-    Both are seconds since the epoch; `now` is by default this machine's.
-    """
+    """Return the time until a moment in words: `2h5m`, or `40s` below a minute."""
     seconds = max(0, round(until - (time.time() if now is None else now)))
     return in_words(seconds - seconds % 60 if seconds >= 60 else seconds)
 

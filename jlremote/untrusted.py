@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import unicodedata
 from typing import Any
 
@@ -50,6 +51,13 @@ def local_name(text: str, suffix: str = "", *, default: str = "unnamed") -> str:
     if _DEVICE.fullmatch(name):
         name = f"_{name}"
     return name + suffix
+
+
+def fits_here(name: str) -> bool:
+    """Return whether a new local file can have a far file's name; Windows takes some for others."""
+    if sys.platform != "win32":
+        return True
+    return not (_NOT_IN_NAMES.search(name) or _DEVICE.fullmatch(name) or name.endswith((" ", ".")))
 
 
 def path_part(name: str) -> str:

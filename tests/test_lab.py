@@ -65,7 +65,13 @@ def test_a_laptop_reports_processes_that_had_to_be_killed(laptop: Laptop) -> Non
 def test_a_forked_jlr_says_and_returns_what_a_started_one_does() -> None:
     made = Laptop()
     made.environment["JLR_PORT"] = "8901"
-    calls = (("config", "--json"), ("list",), ("bogus",), ("url", "ü"), ("--json", "login", "h"))
+    calls = (
+        ("config", "--json"),
+        ("list",),
+        ("bogus",),
+        ("url", "ü"),
+        ("--json", "image", "login", "h"),
+    )
     with ThreadPoolExecutor() as pool:  # forks beside each other
         forked = list(pool.map(lambda words: made.jlr(*words), calls))
     assert forked == [made.run(str(PROGRAMS / "jlr"), *words) for words in calls]

@@ -41,7 +41,7 @@ LADDER = {
     "output": "containers hosts jupyter laptop link.client place selection",
     "place": "laptop",
     "selection": "forwards hosts jupyter laptop link.client link.wire place",
-    "sessions": "containers forwards gpus hosts jobs jupyter "
+    "sessions": "containers forwards gpus hosts images jobs jupyter "
     "laptop link.client link.wire listing mounts place selection",
     "ssh": "place",
 }

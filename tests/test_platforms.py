@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from jlremote.forwards import browser
+from jlremote.kernels import specs
+from jlremote.laptop import secrets
 from jlremote.link.unix_listener import UnixListener
+from jlremote.place.host.addresses import has_own_addresses
 from jlremote.ssh.login.agent import Agent, AgentFailure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
@@ -137,3 +141,56 @@ def test_what_windows_lacks_is_refused_by_its_name(
         Agent(str(tmp_path / "agent")).sign(b"", b"", "ssh-ed25519")
     with pytest.raises(OSError, match="Windows has no such sockets"):
         UnixListener(tmp_path / "door", lambda _: None)
+
+
+def test_macos_has_a_desktop_folders_and_addresses_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "JUPYTER_DATA_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    asked: list[str | None] = []
+    monkeypatch.setattr("webbrowser.get", lambda name=None: asked.append(name))
+    assert browser._find(None) is None
+    assert "no display" not in str(browser.trouble())
+    assert asked == [None, None]
+    assert specs.folder() == tmp_path / "Library/Jupyter/kernels"
+    assert not has_own_addresses()
+
+
+def test_the_keychain_of_macos_is_loaded_there_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import keyring
+
+    module = "keyring.backends.macOS.api"
+    monkeypatch.setattr(keyring, "get_keyring", lambda: None)
+    monkeypatch.setattr(secrets, "is_real", lambda _: False)
+    for platform, blocked in (("darwin", False), ("linux", True), ("win32", True)):
+        monkeypatch.setattr(sys, "platform", platform)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        secrets._backend()
+        assert (sys.modules.get(module, "") is None) == blocked
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("platform", "program", "ssh", "keychain"),
+    [
+        ("linux", "xdg-open", "openssh-client", "gnome-keyring"),
+        ("darwin", "open", "openssh-client", "security"),
+        ("win32", "rundll32", "winget", "Credential Manager"),
+    ],
+)
+def test_programs_and_advice_are_those_of_the_system(
+    platform: str, program: str, ssh: str, keychain: str
+) -> None:
+    text = (
+        f"import keyring, sys, webbrowser; sys.platform = {platform!r}\n"
+        "from jlremote.doctor import laptop; from jlremote.editors.code import EDITORS\n"
+        "print(*EDITORS['pycharm'].programs, laptop._INSTALL_SSH, laptop._GET_KEYCHAIN, sep='\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    told = done.stdout.splitlines()
+    assert told[0] == program, done
+    assert ssh in told[1]
+    assert keychain in told[2]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from jlremote.untrusted import (
     argument,
     count,
     document,
+    fits_here,
     local_name,
     moment,
     number,
@@ -54,6 +56,18 @@ def test_a_listed_name_that_is_a_path_is_refused(name: str) -> None:
     with pytest.raises(Refused):
         path_part(name)
     assert path_part(".hidden") == ".hidden"
+
+
+@pytest.mark.parametrize(
+    "name", ["con.txt", "NUL", "a:b", "a\\b", "dot.", "blank ", "LPT1.log", "a\nb", "wh*t", "com¹"]
+)
+def test_names_that_windows_takes_for_others_fit_everywhere_else(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for platform, fits in (("linux", True), ("darwin", True), ("win32", False)):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert fits_here(name) == fits
+        assert fits_here(".hidden, Übung 1.ipynb")
 
 
 @pytest.mark.parametrize("text", ["", "-rf", "--gpu-launcher=x", "a\nb", "a\0b", "a\x1bb"])

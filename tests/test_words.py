@@ -14,11 +14,12 @@ MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 PAGES = [*REPOSITORY.glob("*.md"), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 RIDDLES = re.compile(r"(?i)\b(whoever|whomever|whom|nobody|somebody|everybody|anybody)\b")
 # To mention a command is fine; with these options, or in a hint, it is there to be pasted.
+_ENDS = r"(?:stop|rm|restart|job rm|job stop|image rm|mount --unmount)"
 BARE = re.compile(
-    r"`jlr (?:(?:stop|restart|rmi|unmount)(?: --(?!all\b)[\w-]+)+"
-    r"|forward --remove \S+|kernels remove)`"
+    rf"`jlr (?:{_ENDS}(?: --(?!all\b)[\w-]+)+|forward --remove \S+|local kernels remove)`"
 )
-BARE_IN_HINT = re.compile(r"`jlr (?:stop|restart|rmi|unmount)`")
+BARE_IN_HINT = re.compile(rf"`jlr {_ENDS}`")
+UNFILLED = re.compile(r"`(?:jlr|ssh)\b[^`\n]*\b(?:HOST|SESSION)\b[^`\n]*`")
 
 
 def test_texts_name_their_subjects() -> None:
@@ -37,8 +38,8 @@ def test_no_class_name_stands_twice() -> None:
     assert [name for name, count in Counter(classes).items() if count > 1] == []
 
 
-def bare_commands(tree: ast.Module) -> list[str]:
-    """Return the commands in backticks that end or remove something without its name."""
+def texts(tree: ast.Module) -> list[str]:
+    """Return the strings of a module without its docstrings."""
     documents = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -46,9 +47,13 @@ def bare_commands(tree: ast.Module) -> list[str]:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
+    return [text(node) for node in ast.walk(tree) if id(node) not in documents]
+
+
+def bare_commands(tree: ast.Module) -> list[str]:
+    """Return the commands in backticks that end or remove something without its name."""
     hints = [n.value for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == "hint"]
-    texts = [text(n) for n in ast.walk(tree) if id(n) not in documents]
-    found = [command for each in texts for command in BARE.findall(each)]
+    found = [command for each in texts(tree) for command in BARE.findall(each)]
     in_hints = [text(n) for hint in hints for n in ast.walk(hint)]
     return found + [command for each in in_hints for command in BARE_IN_HINT.findall(each)]
 
@@ -58,6 +63,19 @@ def text(node: ast.AST) -> str:
     if isinstance(node, ast.JoinedStr):
         return "".join(text(value) or "X" for value in node.values)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def unfilled_commands(tree: ast.Module) -> list[str]:
+    return [command for each in texts(tree) for command in UNFILLED.findall(each)]
+
+
+def test_no_command_in_a_message_has_a_host_or_session_to_fill_in() -> None:
+    found = {
+        str(path.relative_to(REPOSITORY)): commands
+        for path in MODULES
+        if (commands := unfilled_commands(ast.parse(path.read_text("utf-8"))))
+    }
+    assert found == {}
 
 
 def test_hints_name_what_they_end_or_remove() -> None:
@@ -73,12 +91,12 @@ def test_hints_name_what_they_end_or_remove() -> None:
     ("source", "bare"),
     [
         ("f(hint='x: `jlr stop`')", True),
-        ("f(\n    hint=g('x')\n    or f'`jlr rmi` ends {x}'\n)", True),
+        ("f(\n    hint=g('x')\n    or f'`jlr image rm` ends {x}'\n)", True),
         ("why = 'run `jlr stop --force`'", True),
         ("f(hint=f'`jlr forward --remove {port}`')", True),
         ("f(hint=f'`jlr forward {name} --remove {port}`')", False),
         ("why = 'it was stopped with `jlr stop`'", False),
-        ("def f():\n    'Ask as `jlr stop --remove` does.'", False),
+        ("def f():\n    'Ask as `jlr rm` does.'", False),
     ],
 )
 def test_a_bare_command_is_found_in_any_string(source: str, bare: bool) -> None:

@@ -1,7 +1,8 @@
 """The command line: the only room that prints, asks, and imports click and rich.
 
 Read `boundary` (errors become messages and exit codes), `program` (the table of commands),
-`command` and `invocation` (click's classes with our additions); then one of `commands/`. `options/`
+`command`, `lazy_group` (of commands), `help_page` and `invocation` (click's classes with our
+additions); then one of `commands/`. `options/`
 has what several commands share, `screen/` the output, `keyboard/` the input, `completion/` the
 shells' candidates. `kernel_program` is what a kernel spec names.
 

@@ -11,7 +11,8 @@ from types import FrameType
 
 import click
 
-from jlremote.cli.command import DESTRUCTIVE
+from jlremote.cli.help_page import usage_line
+from jlremote.cli.lazy_group import DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, one_line, printable, reason_of, redacted
@@ -65,6 +66,8 @@ def _explain(failure: Exception) -> int:
         tell(json_text({"error": message, "hint": hint, "exit": code}))
         return code
     tell(f"{click.style('error', fg='red', bold=True)}: {printable(message)}")
+    if isinstance(failure, Usage) and failure.usage:
+        tell(f"{click.style('usage', bold=True)}: {printable(failure.usage)}")
     if hint:
         tell(f"{click.style('hint', fg='cyan', bold=True)}: {printable(hint)}")
     return code
@@ -118,17 +121,23 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     message = failure.message if has_option else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
     message = re.sub(r"value for `\[(.+)\]`", r"value for `\1`", message)
+    actions = r"Invalid value for `[^`]*\|[^`]*`: (`.*`) is not"
+    message = re.sub(actions, r"unknown action \1: use", message)
     message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
+    if context and isinstance(failure, click.MissingParameter):
+        message = re.sub(r"argument |`|(?<=:) Choose from:", "", message.replace(". ", ": "))
     path = context.command_path if context else "jlr"
-    hint = f"`{path} --help` shows the options"
+    hint = f"`{path} -h` shows the options and examples"
     unknown = failure.option_name if isinstance(failure, click.NoSuchOption) else None
     takes_command = getattr(context and context.command, "takes_command", False)
     if takes_command and (unknown or "extra argument" in message):
         hint = f"put the command after `--`: `{path} … -- COMMAND`"
     if unknown and context:
         hint = _resembling(unknown, context.command) or hint
-    return Usage(message[:1].lower() + message[1:], hint=hint)
+    wrong = Usage(message[:1].lower() + message[1:], hint=hint)
+    wrong.usage = usage_line(context) if context else ""
+    return wrong
 
 
 def _resembling(typed: str, command: click.Command) -> str | None:

@@ -1,60 +1,53 @@
-"""Click's commands with our additions: options in groups, examples, and a group that loads late."""
+"""Click's commands with our additions: options in groups, examples, and a page of help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, TypeVar
+from traceback import walk_tb
+from typing import Any, TypeVar
 
 import click
 
+from jlremote.cli.help_page import (
+    CommandContext,
+    is_typed,
+    keep_words,
+    unbroken,
+    usage_line,
+    wants_all,
+    write_lines,
+    write_page,
+    write_sections,
+)
 from jlremote.cli.invocation import global_options
 from jlremote.errors import Usage
-from jlremote.text import closest
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 # The headings of a command's options, in the order of its help.
 GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", "Output")
 
-# A name that is longer gets its line of the help below it, also at 80 columns.
-_NAME_WIDTH = 26
 _FEW = 8
-
-# Names from other programs that mean a command of ours, and the arguments that each stands for.
-ALIASES = {"ls": ("list",), "ps": ("list",), "rm": ("stop", "--remove")}
-_ALL_COMMANDS = "`jlr --help` lists the commands"
-# Names from other programs that people try, and the hint for each.
-_OTHER_NAMES = {
-    "exec": "did you mean `jlr shell`?",
-    "ssh": "did you mean `jlr shell`?",
-    "jobs": "did you mean `jlr runs`?",
-    "top": "did you mean `jlr gpus`?",
-    "version": "did you mean `jlr --version`?",
-    **dict.fromkeys(("delete", "kill", "remove"), _ALL_COMMANDS),
-}
-# They destroy something, so a typo of another command must not lead to them.
-DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect", "rmi", "prune"}
-
-# Stands for a hyphen while click breaks lines, which it would do in the middle of `--dry-run`.
-_HYPHEN = "\N{NON-BREAKING HYPHEN}"
+_MANY = 10  # options; more do not fit on the page of `-h`
+_EXAMPLES = 3  # on the page of `-h`
+SCHEDULER = "--slurm"  # beside which `-h` shows the options of a cluster
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Option(click.Option):
-    """An option under a heading of its command's help: one of `GROUPS`, or none."""
+    """An option under a heading of its command's help: one of `GROUPS`, or none.
 
-    def __init__(self, *declarations: Any, group: str, **settings: Any) -> None:
+    What is `common` is in the help of `-h`, too; of a command with few options, all are.
+    """
+
+    def __init__(self, *declarations: Any, group: str, common: bool, **settings: Any) -> None:
         super().__init__(*declarations, **settings)
-        self.group = group
+        self.group, self.common = group, common
 
 
 def option(
-    names: str, text: str, *, group: str = "", **settings: Any
+    names: str, text: str, *, group: str = "", common: bool = False, **settings: Any
 ) -> Callable[[Function], Function]:
     """Decorate a function with an option; `text` is its help, `settings` are as for `click.option`.
 
@@ -71,7 +64,7 @@ def option(
         settings["default"] = None
     elif not settings.keys() & {"type", "flag_value"}:
         settings["is_flag"] = True
-    return click.option(*words, cls=Option, group=group, help=text, **settings)
+    return click.option(*words, cls=Option, group=group, common=common, help=text, **settings)
 
 
 def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
@@ -83,22 +76,6 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
         return function
 
     return add
-
-
-class HelpFormatter(click.HelpFormatter):
-    """A formatter of help that breaks lines at spaces only."""
-
-    def write_text(self, text: str) -> None:
-        super().write_text(text.replace("-", _HYPHEN))
-
-    def write(self, string: str) -> None:
-        super().write(string.replace(_HYPHEN, "-"))
-
-
-class CommandContext(click.Context):
-    """Click's context, whose help is written by our formatter."""
-
-    formatter_class = HelpFormatter
 
 
 class Command(click.Command):
@@ -127,6 +104,7 @@ class Command(click.Command):
         self.takes_line = takes_line
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        keep_words(ctx, args)
         try:
             return self._parsed(ctx, args)
         except click.UsageError as failure:
@@ -158,7 +136,35 @@ class Command(click.Command):
         pieces = super().collect_usage_pieces(ctx)
         if self.takes_command:
             pieces.append("[LINE|-- COMMAND...]" if self.takes_line else "[-- COMMAND...]")
-        return [piece.replace("-", _HYPHEN) for piece in pieces]
+        return [unbroken(piece) for piece in pieces]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Usage as failure:
+            if _is_ours(failure):  # and not of a setting, or of what a host has
+                failure.usage = usage_line(ctx)
+            raise
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if wants_all(ctx):
+            super().format_help(ctx, formatter)
+        else:
+            self._format_page(ctx, formatter)
+
+    def _format_page(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        declared = [one for one in self.params if isinstance(one, Option)]
+        title, many = "Options", len(declared) > _MANY
+        shown = [one for one in declared if one.common or not many]
+        examples = [line for line in self.examples if len(line) < formatter.width]
+        if is_typed(ctx, SCHEDULER):
+            title = "Cluster"
+            shown = [one for one in declared if one.group == title]
+            examples = [line for line in examples if SCHEDULER in line]
+        rows = [row for one in shown if (row := one.get_help_record(ctx))]
+        what = f"shows all {len(declared)} options" if len(rows) < len(declared) else "says more"
+        closing = f"`{ctx.command_path} --help` {what}"
+        write_page(ctx, formatter, {title: rows}, examples[:_EXAMPLES], closing)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings, or all under one heading if there are few."""
@@ -176,24 +182,10 @@ class Command(click.Command):
         write_lines(formatter, "Examples", self.examples)
 
 
-def write_sections(
-    formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]
-) -> None:
-    """Write names and what they mean under headings, all in the same two columns."""
-    names = [name for rows in sections.values() for name, _ in rows]
-    width = max((len(name) for name in names if len(name) <= _NAME_WIDTH), default=0)
-    for title, rows in sections.items():
-        if rows:
-            with formatter.section(title):
-                kept = [(f"{name:<{width}}", text.replace("-", _HYPHEN)) for name, text in rows]
-                formatter.write_dl(kept, width)
-
-
-def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
-    """Write a section of lines to copy, as they are."""
-    with formatter.section(title):
-        for line in lines:
-            formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+def _is_ours(failure: Usage) -> bool:
+    """Return whether a module of commands or options has refused the call."""
+    frames = [frame for frame, _ in walk_tb(failure.__traceback__)]
+    return str(frames[-1].f_globals["__name__"]).startswith("jlremote.cli")
 
 
 def command(
@@ -223,86 +215,3 @@ def command(
         return made
 
     return decorate
-
-
-class LazyGroup(click.Group):
-    """A group whose help and completion come from a table.
-
-    Args:
-        table: by heading of the help and by name, the module in `cli.commands` and the line in the
-            help.
-        closing: by title, lines that close the help as they are.
-    """
-
-    context_class = CommandContext
-
-    def __init__(
-        self,
-        *arguments: Any,
-        table: Mapping[str, Mapping[str, tuple[str, str]]],
-        closing: Mapping[str, Sequence[str]],
-        **settings: Any,
-    ) -> None:
-        super().__init__(*arguments, **settings)
-        self._sections = table
-        self._table = {name: row for rows in table.values() for name, row in rows.items()}
-        self._closing = closing
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._table)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._table:
-            return None
-        module = import_module(f"jlremote.cli.commands.{self._table[cmd_name][0]}")
-        commands = (found for found in vars(module).values() if isinstance(found, Command))
-        return next(command for command in commands if command.name == cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for an unknown one, suggest a similar one.
-
-        `help COMMAND` and the aliases stand for other arguments.
-        """
-        if args[0] == "help" and not ctx.resilient_parsing:
-            if len(args) == 1:
-                from jlremote.cli.screen.terminal import answer
-
-                answer(ctx.get_help())
-                ctx.exit()
-            args = [args[1], "--help"]
-        if args[0] in ALIASES:
-            args = [*ALIASES[args[0]], *args[1:]]
-        if args[0] not in self._table and not ctx.resilient_parsing:
-            raise Usage(f"no such command `{args[0]}`", hint=self._suggestion(args[0]))
-        return super().resolve_command(ctx, args)
-
-    def _suggestion(self, typed: str) -> str:
-        if typed in _OTHER_NAMES:
-            return _OTHER_NAMES[typed]
-        near = closest(typed, self._table)
-        if near is None or near in DESTRUCTIVE:  # the next nearest may do the opposite
-            return _ALL_COMMANDS
-        return f"did you mean `jlr {near}`?"
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands under their headings, and then the global options."""
-        commands = {
-            title: [(name, line) for name, (_, line) in rows.items()]
-            for title, rows in self._sections.items()
-        }
-        records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
-        write_sections(formatter, commands)
-        write_sections(formatter, {"Options": [record for record in records if record]})
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, lines in self._closing.items():
-            write_lines(formatter, title, lines)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        names = [name for name in self._table if name.startswith(incomplete)]
-        commands = [CompletionItem(name, help=self._table[name][1]) for name in names]
-        return commands + click.Command.shell_complete(self, ctx, incomplete)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jlremote.cli.screen.terminal import set_colour
+
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
 
@@ -22,10 +24,7 @@ class Invocation:
     remember: bool | None = None  # keep correct passwords in the keychain; `None` asks once
 
     def context(self, *, silent: bool = False, lasting: bool = True) -> Context:
-        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`.
-
-        With `--json` it is silent, too.
-        """
+        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`."""
         from pathlib import Path
 
         from jlremote.cli.keyboard import prompts
@@ -63,6 +62,12 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             **flag,
         ),
         click.Option(
+            ["--color"],
+            type=click.Choice(("auto", "always", "never")),
+            help="Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
+            **kept | {"callback": _colour},
+        ),
+        click.Option(
             ["--remember/--no-remember"],
             help="Keep passwords in the keychain. Default: ask once.",
             **kept | {"default": None},
@@ -75,6 +80,10 @@ def _restore(*held: Any) -> None:
     from jlremote.sessions.open import restore
 
     restore(*held)
+
+
+def _colour(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    set_colour(value or "auto")
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""The program in a kernel spec of `jlr kernels install`, which a Jupyter client starts.
+"""The program in a kernel spec of `jlr local kernels install`, which a Jupyter client starts.
 
 Its arguments are a session, a kind of kernel and a connection file, or `--end`, a session and a
 kernel. No session begins with `-`, but the server there chooses the names of kinds.

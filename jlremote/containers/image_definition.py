@@ -52,8 +52,8 @@ def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
     typed = start.request.image
     if typed is None:
         raise NotFound(
-            f"there is no session `{start.name}` on `{start.request.host}`, and no image for it",
-            hint="`--image x.sif`, `--image docker://…` or `--image FOLDER` names one",
+            f"`{start.request.host}` has no session `{start.name}`, and no `--image` was given",
+            hint="add `--image x.sif`, `--image docker://…` or `--image FOLDER`",
         )
     start = allocation.by_uuid(start)
     with start.context.progress.step(f"Create {start.name} from {typed}"):
@@ -136,7 +136,7 @@ def entered(
 
 
 def pulled_first(start: StartContext) -> tuple[str, str]:
-    """Return shell text with which a job pulls its image if it is to, and what its `KEY` has."""
+    """Return shell text that pulls a job's image if it must, and the text of its file `KEY`."""
     typed = start.request.image
     if typed is None or not start.runtime.has_images or not _pulled_by_job(start):
         return "", ""

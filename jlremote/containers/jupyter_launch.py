@@ -118,8 +118,8 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
     if unused:
         after = f", after `jlr stop {request.host}/{start.name}`" if server.ours else ""
         start.note(
-            f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} "
-            f"{'apply' if len(unused) > 1 else 'applies'} to the next one only{after}"
+            f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} will apply to its "
+            f"next start{after}"
         )
 
 
@@ -137,13 +137,12 @@ def _folders(start: StartContext, container: Container | None) -> list[str]:
 
 
 def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
-    """Say where JupyterLab opens if no option chose that."""
     folders, here = _folders(start, found.container), server.root_directory
     if folders:
         where = f"JupyterLab opens in `{here}`"
         if not any(PurePosixPath(here).is_relative_to(folder) for folder in folders):
-            where += f", which is in no folder of `{start.request.host}`"
-        start.note(f"{where}; `--workdir` opens a new container elsewhere")
+            where += f", which `{start.request.host}` does not keep"
+        start.note(f"{where}; a new container opens in `--workdir`")
 
 
 def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:

@@ -67,7 +67,7 @@ def create(
         return None
     if done.status == _ENDED:
         raise docker_errors.ended_error(start.engine, spec.name, spec.image, done.stderr)
-    raise docker_errors.creation_error(start.engine, spec, done)
+    raise docker_errors.creation_error(start.engine, spec, done, start.request.host)
 
 
 def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark: str) -> Completed:
@@ -161,9 +161,9 @@ def _read(
     why, _, facts = rest.partition("\n")
     if why:
         start.note(
-            f"`{start.name}` has no network of its own: {reason(replace(done, stderr=why))}; its "
-            f"bytes go through `{start.engine.shown('exec')}`, because others are on the default "
-            f"one. `jlr prune {start.request.host}` removes networks that are left over"
+            f"`{start.name}` uses the shared default network, and its data goes through "
+            f"`{start.engine.shown('exec')}`: {reason(replace(done, stderr=why))}; "
+            f"`jlr image prune {start.request.host}` removes unused networks"
         )
     container = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
     return None if container is None else (start, container, how == "launches")
@@ -205,10 +205,7 @@ def attempted(
     context: Context,
     attempt: Callable[[Engine, ContainerSpec], Completed],
 ) -> tuple[Engine, ContainerSpec, Completed]:
-    """Create a container by `attempt`; return the engine that did, of what, and the outcome.
-
-    Only a refusal costs a second attempt. An engine that the person named is not replaced.
-    """
+    """Create a container by `attempt`; return the engine that did, of what, and the outcome."""
     done = attempt(engine, spec)
     while done.status != 0 and (other := docker_errors.other_way(engine, done)) is not None:
         if other.why is not None and request.runtime != AUTO:
@@ -220,8 +217,8 @@ def attempted(
         engine, done = other.engine, again
     if docker_errors.init_missing(done):
         context.progress.note(
-            f"created without `--init`: {engine.name} on `{request.host}` needs the package "
-            f"`{engine.kind.init_package}` for it; ended processes may stay as zombies"
+            f"left out `--init`: {engine.name} on `{request.host}` has no package "
+            f"`{engine.kind.init_package}`"
         )
         spec = replace(spec, options=replace(spec.options, init=False))
         done = attempt(engine, spec)
@@ -268,10 +265,7 @@ def install(
 
 
 def install_again(start: StartContext, container: Container) -> bool:
-    """Install a container's packages again if they are gone; return whether they were.
-
-    A `/tmp` in memory loses them when the container stops. A failure is only noted.
-    """
+    """Install a container's packages again if they are gone; return whether they were."""
     wanted = container.options.packages
     if not wanted:
         return False
@@ -281,7 +275,7 @@ def install_again(start: StartContext, container: Container) -> bool:
     try:
         install(start, wanted, packages.install)
     except JlrError as failure:
-        start.note(f"`{start.name}` has lost its packages: {failure.message}")
+        start.note(f"the packages of `{start.name}` are gone: {failure.message}")
     return True
 
 

@@ -89,7 +89,6 @@ def _without_container(
 
 
 def _explain_kept(start: StartContext, container: Container) -> None:
-    """Say how an existing container differs from what was asked for."""
     request, typed = start.request, start.request.image
     if typed and container.image:
         by_engine = start.runtime.has_containers
@@ -229,5 +228,5 @@ def _nothing_to_create_from(start: StartContext) -> NotFound:
     return NotFound(
         f"there is no container `{name}` on `{host}`, and no image to create it from",
         hint=f"`jlr start {host} {typed} --image {image}` creates it; `jlr list {host} --all` and "
-        f"`jlr images {host}` show what is there",
+        f"`jlr image list {host}` show what is there",
     )

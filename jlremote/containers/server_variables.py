@@ -74,7 +74,7 @@ def take_back(start: StartContext) -> None:
 
 
 def lacking(start: StartContext, container: Container, server: Server) -> bool:
-    """Check that a running server lacks variables of `--env`, or has other values for them."""
+    """Return whether a running server lacks variables of `--env`, or has other values."""
     if not start.runtime.has_containers or not (asked := _asked(start, container)):
         return False
     try:

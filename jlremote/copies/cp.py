@@ -11,6 +11,7 @@ from tarfile import TarError
 from jlremote.copies import rsync, tar_fetch, tar_send
 from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.names import RemotePath, one_place, parsed
+from jlremote.copies.staging import folder_of
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.text import one_line, size_in_words
@@ -48,10 +49,12 @@ def copy(
     report = CopyReport(context.progress)
     with context.progress.step("Copy"), plain_errors():
         if isinstance(into, RemotePath) and not remote:
+            tar_send.check_sources(local, recursive=recursive)
             place = CopyPlace(into.where, context)
             if not (recursive and rsync.send(report, place, local, into, preserve=preserve)):
-                tar_send.send(report, place, local, into, recursive=recursive, preserve=preserve)
+                tar_send.send(report, place, local, into, preserve=preserve)
         elif isinstance(into, Path) and not local:
+            folder_of(into)
             place = CopyPlace(one_place(remote), context)
             if recursive:
                 remote = rsync.fetch(report, place, remote, into, preserve=preserve)
@@ -59,8 +62,8 @@ def copy(
                 tar_fetch.fetch(report, place, remote, into, recursive=recursive, preserve=preserve)
         else:
             raise Usage(
-                "one end of a copy is on this machine, and the other on a host",
-                hint="`jlr cp FILE SESSION:PATH`, or `jlr cp SESSION:PATH FILE`",
+                "a copy needs one end on this machine, and one on a host",
+                hint="`jlr cp data.csv cont1:/data/` names the session before the colon",
             )
     files_word = "file" if report.files == 1 else "files"
     context.progress.note(f"copied {report.files} {files_word}, {size_in_words(report.total)}")
@@ -73,7 +76,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except (Refused, EOFError, TarError) as odd:
-        raise JlrError(f"the other side is not believed: {one_line(str(odd))}") from odd
+        raise JlrError(f"refused what the host sent: {one_line(str(odd))}") from odd
     except OSError as failure:
         where = f"`{failure.filename}`: " if failure.filename else ""
         raise JlrError(f"{where}{failure.strerror or failure}") from failure

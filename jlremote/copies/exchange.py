@@ -1,4 +1,4 @@
-"""A command in the place of a copy, its streams, its complaint, and the progress of the copy."""
+"""The command that a copy runs on the host: its streams, its errors, and the copy's progress."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.link.wire.protocol import Unproved
 from jlremote.sessions.shell import place_of, recorded, recorded_place
 from jlremote.text import one_line, size_in_words
+from jlremote.times import clock
 
 _REPORT_SECONDS = 0.1
 _MOST_LEFT_OUT = 1000
@@ -61,7 +62,7 @@ class CopyReport:
         if len(self.skipped) > _MOST_LEFT_OUT:  # an archive may have millions
             return
         if len(self.skipped) == _MOST_LEFT_OUT:
-            why = "more was left out than is told here"
+            why = "left out more than these"
         self.skipped.append(why)
         self._progress.note(why)
 
@@ -74,10 +75,10 @@ class CopyReport:
         self._shown = now
         rate = self._done / max(now - self._began, _REPORT_SECONDS)
         total = max(self.total, self._expected)
-        left = (total - self._done) / max(rate, 1)
+        left = f", {clock((total - self._done) / rate)} left" if rate >= 1 else ""
         self.advance(
             f"{size_in_words(self._done)} of {size_in_words(total)},"
-            f" {size_in_words(int(rate))}/s, {left:.0f} s left"
+            f" {size_in_words(int(rate))}/s{left}"
         )
 
 
@@ -87,7 +88,7 @@ class CopyPlace:
     def __init__(self, where: str | None, context: Context) -> None:
         self._where = where
         self._context = context
-        record = recorded(where)
+        record = recorded(where, context)
         self._checked = record is None
         self._place = (
             place_of(where, context) if record is None else recorded_place(record, context)

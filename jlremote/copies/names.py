@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import ASKS_NOTHING, link_of, link_on
-from jlremote.laptop import sessions
+from jlremote.hosts.links import ASKS_NOTHING, is_connected, link_of, link_on
+from jlremote.laptop.typed_place import resolved, with_path
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
 from jlremote.place.runtimes.bare import Bare
@@ -45,8 +43,6 @@ class RemotePath:
 
     def name_of(self, path: str) -> str:
         """Return the local name for a path that the place reports for this one.
-
-        Both are without a `~/` at the beginning.
 
         Raises:
             Refused: it is not what was typed, and does not match it.
@@ -91,13 +87,8 @@ def parsed(text: str) -> Path | RemotePath:
 
     `./a:b` is a file of this machine; so is a path with a drive's letter on Windows.
     """
-    where, colon, path = text.partition(":")
-    is_drive = os.name == "nt" and len(where) == 1
-    if not colon or is_drive or not where or where[0] in "./~":
-        return Path(text).expanduser()
-    if where.count("/") > 1:
-        return Path(text)
-    return RemotePath(where, path or ".")
+    parts = with_path(text)
+    return Path(text).expanduser() if parts is None else RemotePath(parts[0], parts[1] or ".")
 
 
 def one_place(sources: list[RemotePath]) -> str:
@@ -130,7 +121,7 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
     )
     try:
         link, runtime, where = _place(begun.where, replace(context, asker=ASKS_NOTHING))
-        if link.status().state != State.UP:
+        if not is_connected(link):
             return []
         argv = runtime.attached(where, list_names, Attachment(), {})
         listed = run_script(link, command_line(argv), timeout=_SECONDS).stdout
@@ -153,9 +144,8 @@ def _is_name(text: str) -> bool:
 
 
 def _place(where: str, context: Context) -> tuple[Link, Runtime, str]:
-    """Return the place of a session, else of a host, as this laptop knows it."""
-    try:
-        record = sessions.choose(where)
-    except NotFound:
-        return link_on(where, context), Bare(), where
+    typed = resolved(where, context.ssh_config)
+    if typed.session is None:
+        return link_on(typed.host or where, context), Bare(), where
+    record = typed.session
     return link_of(record, context), runtime_of(record), record.name

@@ -214,7 +214,7 @@ def _run(
         return ended
     if listener.too_much:
         raise JlrError(
-            "the other side sends more than it has told, or files grew", hint="copy them again"
+            "the host sent more than it had announced, or files grew", hint="copy them again"
         )
     if status not in (0, _VANISHED):
         raise JlrError(f"cannot copy {what}: {listener.complaint.cause(status, '`rsync`')}")
@@ -298,7 +298,7 @@ class RsyncListener:
                 self.too_much = True
                 self._rsync.terminate()
             size = size_in_words(whole_number(done))
-            self._report.advance(f"{size}, {percent}%, {rate}, {left} left")
+            self._report.advance(f"{size}, {percent}%, {rate}, {left.removeprefix('0:')} left")
         elif match := _LEFT_OUT.match(line):
             link = one_line(match[1])
             self._report.leave_out(f"left out the link `{link}`: it leads out of the folder")

@@ -21,12 +21,18 @@ from jlremote.text import one_line, reason_of
 UNUSABLE = "/rsyncd-munged/"
 
 
-@contextmanager
-def staging(target: Path) -> Iterator[Path]:
-    """Make a private folder, in `target` if that is one, else beside it; remove it at the end."""
+def folder_of(target: Path) -> Path:
+    """Return `target` if that is a folder, else the one that it is in (or raise `NotFound`)."""
     folder = target if target.is_dir() else target.parent
     if not folder.is_dir():
         raise NotFound(f"there is no folder `{folder}`")
+    return folder
+
+
+@contextmanager
+def staging(target: Path) -> Iterator[Path]:
+    """Make a private folder, in `target` if that is one, else beside it; remove it at the end."""
+    folder = folder_of(target)
     try:
         made = Path(tempfile.mkdtemp(prefix=".jlr-", suffix=".part", dir=folder))
     except OSError as failure:
@@ -94,7 +100,6 @@ def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) ->
 
 
 def _make_folder(staged: Path, final: Path, *, may_be_link: bool) -> os.stat_result:
-    """Make the final folder if it is missing; return the facts of the staged one."""
     facts = staged.stat()
     staged.chmod(0o700)
     with suppress(FileExistsError):

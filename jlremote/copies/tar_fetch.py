@@ -24,7 +24,7 @@ from jlremote.copies.names import RemotePath, fetched
 from jlremote.copies.staging import UNUSABLE, settle, staging
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line, reason_of, size_in_words
-from jlremote.untrusted import Refused, path_part, whole_number
+from jlremote.untrusted import Refused, fits_here, path_part, whole_number
 
 _PIECE = 1 << 20
 # What the kinds of `tar` say of sockets: the others of what is no file they pack.
@@ -131,6 +131,11 @@ class _Arrival:
                 raise Usage(
                     f"`{one.source.path}` is a folder", hint="`-r` copies it with all that is in it"
                 )
+            if self.into.is_dir() and not fits_here(one.name):
+                raise Usage(
+                    f"no file on Windows can be called `{one_line(one.name)}`",
+                    hint=f"name the copy: `jlr cp {one.source.where}:{one.source.path} NAME`",
+                )
             self.report.expect(one.size)
         if len(matches) > 1 and not self.into.is_dir():
             raise NotFound(f"`{self.into}` is not a folder")
@@ -138,7 +143,7 @@ class _Arrival:
 
 def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Match]:
     for _ in range(_MOST_FOUND):
-        words = stream.word().split(" ", 3)
+        words = stream.until_null().split(" ", 3)
         if words == [""]:
             return
         if len(words) < 4 or words[0] not in ("d", "f", "!"):
@@ -178,7 +183,7 @@ class ForwardReader:
         self._at += len(self._last)
         return self._last
 
-    def word(self) -> str:
+    def until_null(self) -> str:
         """Return the text before the next null byte."""
         text = bytearray()
         while (byte := self.read(1)) != b"\0":
@@ -243,7 +248,11 @@ class Archive:
         self._at.mkdir(mode=0o700)
         for member in self._members():
             parts = _parts(member.name)
-            path, shown = self._at.joinpath(*parts), one_line("/".join(parts))
+            shown = one_line("/".join(parts))
+            if not all(map(fits_here, parts)):
+                self._report.leave_out(f"left out `{shown}`: no file on Windows can have this name")
+                continue
+            path = self._at.joinpath(*parts)
             if member.isdir():
                 self._after.append((path, member))
             if not parts:
@@ -336,7 +345,6 @@ def _shown(name: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a member's path, none for the copied folder itself."""
     parts = name.split("/")
     if parts[0] == ".":
         parts = parts[1:]

@@ -21,25 +21,33 @@ from jlremote.text import one_line
 _PIECE = 256 << 10
 
 
-def send(
-    report: CopyReport,
-    place: CopyPlace,
-    sources: Sequence[Path],
-    into: RemotePath,
-    *,
-    recursive: bool,
-    preserve: bool,
-) -> None:
-    """Copy into a folder there, or to the new name of the one file or folder.
+def check_sources(sources: Sequence[Path], *, recursive: bool) -> None:
+    """Check that there is what is to be sent.
 
     Raises:
-        NotFound: a source is missing, or the target is no folder and has to be one.
+        NotFound: a source is missing.
+        Usage: a source is a folder.
     """
     for source in sources:
         if not source.exists():
             raise NotFound(f"there is no file `{source}`")
         if source.is_dir() and not recursive:
             raise Usage(f"`{source}` is a folder", hint="`-r` copies it with all that is in it")
+
+
+def send(
+    report: CopyReport,
+    place: CopyPlace,
+    sources: Sequence[Path],
+    into: RemotePath,
+    *,
+    preserve: bool,
+) -> None:
+    """Copy into a folder there, or to the new name of the one file or folder.
+
+    Raises:
+        NotFound: the target is no folder and has to be one.
+    """
     names = [source.resolve().name for source in sources]
     packed = [one for source in sources for one in _below(source, report)]
     argv = tar_scripts.send(

@@ -100,7 +100,6 @@ def _the_only_one(config: Path) -> Iterator[None]:
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    """Run the demo's host and give its folder of files; its link ends with it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo.loopback_host import loopback_host
@@ -129,7 +128,7 @@ def _session(request: DemoRequest, files: Path, context: Context) -> SessionRepo
         except JlrError as reason:
             if request.runtime == "docker" or request.image is not None:
                 raise
-            context.progress.note(f"using no container: {reason.message}")
+            context.progress.detail(f"using no container: {reason.message}")
     return _start_plainly(request, context)
 
 
@@ -205,7 +204,7 @@ def _noted_as_stopped(name: str, patience: float) -> bool:
 
 def _end(name: str, context: Context) -> None:
     try:
-        with suppress(NotFound):  # `jlr stop --remove` has deleted its record
+        with suppress(NotFound):  # `jlr rm` has deleted its record
             stop(f"{HOST}/{name}", StopRequest(remove=True, force=True, yes=True), context)
         _forget(name, context)
     except JlrError as error:

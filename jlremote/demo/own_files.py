@@ -30,7 +30,7 @@ in, launched JupyterLab there, found its token, and forwards a local port to it.
 - Ctrl-C in the demo's terminal, or `jlr stop`, ends it; files that you made here
   stay, in the folder that it names.
 
-On a server of yours: `jlr start HOST CONTAINER`.
+On your own server `dgx`: `jlr start dgx cont1`.
 """
 
 
@@ -50,10 +50,7 @@ def make(config: Path) -> Path:
 
 
 def clear(config: Path) -> None:
-    """Delete what jlr and Jupyter made in a host's folder, and the folder if nothing else is left.
-
-    `config` leads also to the folder of a demo that was killed.
-    """
+    """Delete what jlr and Jupyter made in a host's folder; and the folder if it is empty."""
     try:
         folder = (config.parent / _LINK).readlink()
     except OSError:  # no demo has run

@@ -1,4 +1,4 @@
-"""Findings of checks, and how checks in a row are judged; a finding is made without its name."""
+"""Findings of checks, and the order in which checks run."""
 
 from __future__ import annotations
 
@@ -101,10 +101,7 @@ class Diagnosis:
         return finding
 
     def skipped(self, needs: Sequence[str]) -> Finding | None:
-        """Return why a check with these `needs` cannot be tried, `None` if it can.
-
-        A skipped check passes its reason on, so that all that follow name the first one.
-        """
+        """Return why a check with these `needs` cannot be tried, `None` if it can."""
         ill = (finding for finding in self.findings if finding.mark in (Mark.FAILED, Mark.SKIPPED))
         missing = next((finding for finding in ill if finding.check in needs), None)
         if missing is None:
@@ -141,5 +138,5 @@ def verdict(findings: Sequence[Finding], subject: str, proof: str | None = None)
     see = f"; see {', '.join(warned)}" if warned else ""
     proved = {finding.check for finding in findings if finding.mark is Mark.OK}
     if proof is not None and proof not in proved:
-        return Verdict(Mark.WARNING, f"{subject}: no fault found, and no {proof} tried{see}", 0)
+        return Verdict(Mark.WARNING, f"{subject}: no problem found; no {proof} was tried{see}", 0)
     return Verdict(Mark.WARNING if warned else Mark.OK, f"{subject} works{see}", 0)

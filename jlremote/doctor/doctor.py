@@ -181,7 +181,6 @@ class _Examination:
         return Containers(search.likeliest), search
 
     def _settled(self, name: str) -> dict[str, Any]:
-        """Return the options of the call and the settings; errors in these are reported before."""
         options = {
             "runtime": self.request.runtime,
             "sudo": self.request.sudo,
@@ -194,7 +193,6 @@ class _Examination:
 
 
 def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -> HostFacts:
-    """Return what a host tells, with what only its login shell finds where something is missing."""
 
     def ask() -> HostFacts:
         answers = link.run(asked, timeout=ASK_SECONDS)

@@ -227,7 +227,7 @@ def _networks(facts: HostFacts) -> Finding:
     if not facts.left_over:
         return fine("none is left over")
     names = listed(facts.left_over, _SHOWN)
-    return warn(f"left over from sessions that are gone: {names}", f"jlr prune {facts.host}")
+    return warn(f"left over from sessions that are gone: {names}", f"jlr image prune {facts.host}")
 
 
 def _driver(facts: HostFacts) -> Finding:
@@ -266,7 +266,7 @@ def _image(facts: HostFacts) -> Finding:
         return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
     if facts.image.complaint is not None:
         return fail(f"the engine cannot describe the image: {facts.image.complaint}")
-    pull = command_line(("jlr", "pull", facts.host, facts.image.name))
+    pull = command_line(("jlr", "image", "pull", facts.host, facts.image.name))
     missing = NotFound(f"the image `{facts.image.name}` is not on the host", hint=f"`{pull}`")
     return from_error(missing)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 import shutil
+import sys
 from contextlib import suppress
 
 from jlremote import __version__
@@ -24,6 +25,19 @@ GROUP = "this machine"
 LITTLE_SPACE = 100 * 1000**2
 # A keychain may wait for its owner to unlock it.
 KEYCHAIN_SECONDS = 3.0
+_INSTALL_SSH = (
+    "`winget install Microsoft.OpenSSH.Preview` installs it; or, as an administrator,"
+    " `Add-WindowsCapability -Online -Name OpenSSH.Client~~~~0.0.1.0` in PowerShell"
+    if sys.platform == "win32"
+    else "install OpenSSH's client: `openssh-client`, `openssh-clients` or `openssh`"
+)
+_GET_KEYCHAIN = {
+    "win32": "Windows' Credential Manager wants a logon with a password, not one over ssh",
+    "darwin": "`security default-keychain` shows which keychain the system has chosen",
+}.get(
+    sys.platform,
+    "install `gnome-keyring` or KWallet, for a desktop session; or use an SSH agent instead",
+)
 
 
 def _program(_host: str | None) -> Finding:
@@ -52,7 +66,7 @@ def _ssh(_host: str | None) -> Finding:
     if not version:
         return warn(
             "OpenSSH's `ssh` is not installed: your ssh config is only read in part",
-            "install OpenSSH's client: `openssh-client`, `openssh-clients` or `openssh`",
+            _INSTALL_SSH,
         )
     return fine(version)
 
@@ -72,7 +86,7 @@ def _keychain(_host: str | None) -> Finding:
     if keychain is None:
         return warn(
             "no keychain: passwords and passphrases are asked for each time a link starts",
-            "on Linux: `gnome-keyring` or KWallet in a desktop session, or an SSH agent instead",
+            _GET_KEYCHAIN,
         )
     keychain.get("jlr doctor")  # no account
     if not keychain.present:

@@ -78,10 +78,7 @@ def ask_in_new_container(engine: Engine) -> str:
 
 
 def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
-    """Judge by the results of `ASK` on the host and, where there is an engine, in a container.
-
-    With a proxy in the environment, a direct way that fails may be meant so.
-    """
+    """Judge by the results of `ASK` on the host and, where there is an engine, in a container."""
     if inside is not None and inside.status == 0:
         return fine(f"containers reach {SITE}")
     if engine is not None and inside is not None and inside.status == _REFUSED:

@@ -45,10 +45,7 @@ Tell = Callable[[Finding], None]
 
 @dataclass
 class SessionChecks:
-    """The checks from the container to the kernel, in their order.
-
-    Findings are added to `diagnosis` and passed to `tell`; `made` removes what was created.
-    """
+    """The checks from the container to the kernel, in their order."""
 
     trial: Trial
     context: Context

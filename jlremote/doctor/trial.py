@@ -1,4 +1,4 @@
-"""What the end of the chain is tried on, and the check that containers get the host's GPUs."""
+"""The session or new container of the last checks, and the check that containers get GPUs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> 
             where = f"a new container of {image}{another}"
             done = run_script(trial.link, trial.runtime.inside(name, _PROOF))
             return proved(trial.facts, where, done)
-    error = creation_error(by, spec, done)
+    error = creation_error(by, spec, done, trial.link.name)
     if "no GPUs" in error.message:
         return refused(trial.facts, error.message)
     return from_error(error)
@@ -175,7 +175,7 @@ def _for_its_engine(facts: HostFacts) -> list[str]:
 
 
 def refused(facts: HostFacts, reason: str) -> Finding:
-    """Return that the engine gives containers no GPUs, for the reason in a message."""
+    """Return the finding that the engine gives containers no GPUs, with its reason."""
     if (mended := mend(reason)) is not None:
         return fail(reason, mended)
     engine = facts.required_engine

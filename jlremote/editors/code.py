@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from jlremote.editors import ssh_config
 from jlremote.editors.proxy import name_of
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
 from jlremote.laptop.known_names import SUFFIX
@@ -22,6 +22,10 @@ from jlremote.place.runtimes.runtime import Attachment
 from jlremote.sessions.shell import ShellPlace, place_of
 from jlremote.untrusted import absolute_path
 
+# The system's program for links of other programs, with what it wants before them.
+_LINK_OPENER = {"darwin": ("open",), "win32": ("rundll32", "url.dll,FileProtocolHandler")}.get(
+    sys.platform, ("xdg-open",)
+)
 _STDERR = 2  # of a process; stdout is the command's own answer
 
 
@@ -46,7 +50,8 @@ def _address(name: str, folder: str) -> tuple[str, ...]:
 def _toolbox_link(name: str, folder: str) -> tuple[str, ...]:
     """Return a link of JetBrains Toolbox, which connects by OpenSSH's own client."""
     asked = {"h": name, "launchIde": "true", "ideHint": "PY", "projectHint": folder}
-    return (f"jetbrains://gateway/ssh/environment?{urlencode(asked, safe='/', quote_via=quote)}",)
+    link = f"jetbrains://gateway/ssh/environment?{urlencode(asked, safe='/', quote_via=quote)}"
+    return (*_LINK_OPENER[1:], link)
 
 
 EDITORS: Mapping[str, Editor] = MappingProxyType(
@@ -64,7 +69,7 @@ EDITORS: Mapping[str, Editor] = MappingProxyType(
         ),
         "pycharm": Editor(
             "PyCharm",
-            ("open",) if sys.platform == "darwin" else ("xdg-open",),
+            _LINK_OPENER[:1],
             _toolbox_link,
             "install JetBrains Toolbox 2.6 or later, which opens PyCharm on other machines",
         ),
@@ -110,7 +115,7 @@ def code(
     if not ssh_config.is_installed():
         raise JlrError(
             f"ssh does not know `*{SUFFIX}` yet, by which {kind.title} reaches a session",
-            hint="`jlr ssh-config --install` adds one line to ~/.ssh/config",
+            hint="`jlr config ssh install` adds one line to ~/.ssh/config",
         )
     argv = (program, *arguments)
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=_STDERR, check=False)
@@ -133,6 +138,11 @@ def _folder(place: ShellPlace, path: str | None) -> str:
 
 
 def _ssh_name(place: ShellPlace) -> str:
+    if place.is_host and place.selector != place.name:
+        raise Usage(
+            f"`{place.name}{SUFFIX}` is a session, so an editor cannot reach the host by that name",
+            hint=f"open the editor's own ssh connection to `{place.name}`",
+        )
     if place.session is None:
         host, slash, name = place.selector.rpartition("/")
         return f"{name}.{host}{SUFFIX}" if slash else f"{place.selector}{SUFFIX}"

@@ -1,4 +1,4 @@
-"""The keys with which an ssh client of this laptop and the link's SSH server know each other.
+"""The keys by which ssh clients of this laptop and the link's SSH server trust each other.
 
 One pair of each kind is made once. Only this user can read them, so another user of the laptop can
 neither log in nor pose as the server.
@@ -43,7 +43,6 @@ def editor_keys() -> EditorKeys:
 
 
 def _make(folder: Path, keys: EditorKeys) -> None:
-    """Make both pairs; a lock lets one process do it."""
     from filelock import FileLock
 
     with FileLock(folder / "lock", mode=0o600):

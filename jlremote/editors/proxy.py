@@ -1,4 +1,4 @@
-"""`jlr proxy`: what `cont1.jlr` means, and the way of an ssh client to the link's SSH server."""
+"""`jlr proxy`: connect an ssh client that asks for `cont1.jlr` to the link's SSH server."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
-from jlremote.laptop.known_names import SUFFIX, host_names
+from jlremote.laptop.known_names import SUFFIX
+from jlremote.laptop.record_files import matching
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import known_hosts
 from jlremote.sessions.shell import place_of
 
 _PIECE = 256 << 10
@@ -25,8 +28,7 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     Raises:
         NotFound: there is no such session, container or host, or the container does not run.
     """
-    config = None if context.ssh_config is None else str(context.ssh_config)
-    place = place_of(selector_of(name, config), context)
+    place = place_of(selector_of(name, context.ssh_config), context)
     with place.host.serve_ssh(place.served) as link:
         if _is_ssh_with_descriptor(stdin, stdout):
             _pass_on(link, stdout)
@@ -73,7 +75,7 @@ def _carry(link: socket.socket, stdin: int, stdout: int) -> None:
                 rest = rest[os.write(stdout, rest) :]
 
 
-def selector_of(name: str, ssh_config: str | None) -> str:
+def selector_of(name: str, ssh_config: Path | None) -> str:
     """Return what `cont1.jlr`, `cont1.dgx.jlr` or `dgx.jlr` is to jlr: a session or a host.
 
     Both parts may have dots of their own, so known sessions and hosts tell where the first ends.
@@ -83,13 +85,13 @@ def selector_of(name: str, ssh_config: str | None) -> str:
     """
     words = name.removesuffix(SUFFIX)
     known = sessions.load_all()
-    if any(words in (record.name, record.typed) for record in known):
+    if matching(known, words):
         return words
     splits = list(_splits(words))
     for first, host in splits:
         if record := _session(first, host, known):
             return f"{record.host}/{record.name}"
-    hosts = {*host_names(ssh_config), *(record.host for record in known)}
+    hosts = known_hosts(ssh_config)
     if words not in hosts:
         for first, host in splits:
             if host in hosts:
@@ -105,14 +107,12 @@ def name_of(record: SessionRecord, known: Iterable[SessionRecord]) -> str:
 
 
 def _splits(words: str) -> Iterator[tuple[str, str]]:
-    """Yield each split of a name at a dot, the longest host first."""
     parts = words.split(".")
     for at in range(1, len(parts)):
         yield ".".join(parts[:at]), ".".join(parts[at:])
 
 
 def _session(name: str, host: str, known: Iterable[SessionRecord]) -> SessionRecord | None:
-    """Return the session of a host, which may have been typed as `USER@HOST`."""
     for record in known:
         if name in (record.name, record.typed) and host in (
             record.host,

@@ -1,4 +1,4 @@
-"""`jlr ssh-config`: the block that leads ssh to the link's server, and its line in the user's file.
+"""`jlr config ssh`: the block that leads ssh to the link's server, and its line in the user's file.
 
 The block is in a file of ours, behind a `Host` line for each known session (`laptop/known_names`).
 `~/.ssh/config` gets one `Include` line at its beginning: ssh takes the first value that it finds,
@@ -18,13 +18,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.editors.editor_keys import HOST_ALIAS, editor_keys
-from jlremote.errors import JlrError, NeedsAuthentication, NotFound
+from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.laptop import known_names, paths
+from jlremote.laptop.sessions import none_known
 from jlremote.place.host.shell_text import command_line
 from jlremote.questions import Asker, Question
 from jlremote.text import reason_of
@@ -81,7 +83,7 @@ def block() -> str:
     """Return the block for ssh; missing files that it names are made."""
     keys = editor_keys()
     lines = [
-        f"ProxyCommand {command_line(_program())} proxy {_NAME}",
+        f"ProxyCommand {_command(_program())} proxy {_NAME}",
         f"HostKeyAlias {HOST_ALIAS}",
         f"UserKnownHostsFile {_quoted(keys.known_hosts)}",
         f"IdentityFile {_quoted(keys.client)}",
@@ -103,10 +105,11 @@ def client_settings() -> list[str]:
 
 
 def _known_to(program: str, lines: list[str]) -> list[str]:
-    asked = subprocess.run(
-        (program, "-F", "/dev/stdin", "-G", "--", "jlr"),
-        input="\n".join(lines), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "config")
+        file.write_text("\n".join(lines), encoding="utf-8")
+        argv = (program, "-F", str(file), "-G", "--", "jlr")
+        asked = subprocess.run(argv, capture_output=True, text=True, check=False)
     refused = {*_REFUSED.findall(asked.stderr)}
     return [line for number, line in enumerate(lines, 1) if str(number) not in refused]
 
@@ -119,7 +122,7 @@ def plain_blocks() -> str:
     """
     names = known_names.ssh_names()
     if not names:
-        raise NotFound("no session is known here", hint="`jlr start HOST` begins one")
+        raise none_known()
     keys = editor_keys()
     known_hosts = keys.known_hosts.with_name("known_hosts_plain")
     _, public = keys.known_hosts.read_text(encoding="utf-8").split(" ", 1)
@@ -131,7 +134,7 @@ def plain_blocks() -> str:
         f"    IdentityFile {_quoted(keys.client)}\n"
         "    IdentitiesOnly yes\n"
         f"    UserKnownHostsFile {_quoted(known_hosts)}\n"
-        f"    ProxyCommand {command_line((*_program(), 'proxy', name))}\n"
+        f"    ProxyCommand {_command((*_program(), 'proxy', name))}\n"
         for name in names
     )
 
@@ -191,7 +194,7 @@ def _changed(
             answer = asker.ask(Question("confirm", f"Change {file}?"))
         except NeedsAuthentication as unasked:
             raise NeedsAuthentication(
-                f"a yes or no is needed before `{file}` is changed",
+                f"`{file}` was not changed: jlr could not ask",
                 hint="`--yes` changes it without a question",
             ) from unasked
         if answer != "yes":
@@ -217,7 +220,6 @@ def _read(file: Path) -> bytes:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Replace the file at once, with its mode."""
     try:
         mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
         paths.write_whole(file, content)
@@ -241,10 +243,14 @@ def _is_ours(line: bytes) -> bool:
 
 def _program() -> tuple[str, ...]:
     """Return the command that runs this jlr; ssh may have another search path."""
-    beside = Path(sys.executable).with_name("jlr")
-    program = str(beside) if beside.exists() else shutil.which("jlr")
+    program = shutil.which("jlr", path=Path(sys.executable).parent) or shutil.which("jlr")
     return (program,) if program else (sys.executable, "-m", "jlremote")
 
 
+def _command(words: tuple[str, ...]) -> str:
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else command_line(words)
+
+
 def _quoted(path: Path) -> str:
-    return f'"{path}"' if " " in str(path) else str(path)
+    text = path.as_posix()  # a backslash may be an escape
+    return f'"{text}"' if " " in text else text

@@ -28,11 +28,10 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     except NoAnswer as silent:
         raise why_silent(link, forward, silent) from silent
     except IdentityRefused as refused:
-        start = f"`jlr start {link.name} {forward.session}`"
         raise IdentityRefused(
-            f"{refused.message}, though the token is the one in its file; an identity provider may "
-            "know people by other means, as by a header that a proxy sets",
-            hint=f"{start} launches one that takes its token, once you have ended this one",
+            f"{refused.message}, though its file has this token; it may know users by other "
+            "means, as by a proxy's header",
+            hint=_anew(link, forward.session, "whose token works"),
         ) from refused
 
 
@@ -46,20 +45,23 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
         raise JlrError(
-            f"the Jupyter server of `{name}` is open to all on `{link.name}`: it asks for neither "
-            "token nor password, so every user there can run code as its owner",
-            hint=f"end it and run `jlr start {link.name} {name}`, which launches one with a token; "
-            f"or accept it: `jlr start {link.name} {name} --allow-unauthenticated`",
+            f"the Jupyter of `{name}` has neither token nor password: every user of "
+            f"`{link.name}` can run code in it",
+            hint=f"{_anew(link, name, 'with a token')}; or accept it: "
+            f"`jlr start {link.name} {name} --allow-unauthenticated`",
         )
     return access
+
+
+def _anew(link: Link, name: str, kind: str) -> str:
+    return f"end this Jupyter, then `jlr start {link.name} {name}` launches one {kind}"
 
 
 def access_note(access: str, host: str) -> str | None:
     """Return the note about a server that has no token."""
     explained: dict[str, str] = {
-        Access.OPEN: f"open to all on `{host}`: Jupyter asks for neither token nor password",
-        Access.PASSWORD: "Jupyter asks for a password in the browser, or its identity provider for "
-        "what a proxy adds; without it jlr cannot list kernels",
+        Access.OPEN: f"open to all users of `{host}`: Jupyter has neither token nor password",
+        Access.PASSWORD: "Jupyter asks for a password in the browser; jlr cannot list its kernels",
     }
     return explained.get(access)
 
@@ -80,14 +82,12 @@ def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
     if failure is None:
         return silent
     if "certificate of Jupyter" in failure:
-        start = f"`jlr start {link.name} {forward.endpoint.place.name}`"
-        hint = f"end that Jupyter and run {start}, which launches one without TLS"
+        hint = _anew(link, forward.endpoint.place.name, "without TLS")
         return JlrError(failure, hint=hint)
     if "over this connection already" in failure:
         return Busy(
-            f"cannot open another relay into a container on `{link.name}`: {failure}",
-            hint="`jlr list` shows your sessions: stop one that you do not need, close a terminal "
-            "or unmount a folder; each takes one of the ten that an SSH connection has",
+            f"cannot open another connection into a container on `{link.name}`: {failure}",
+            hint="stop a session that `jlr list` shows, close a terminal or unmount a folder",
         )
     relayed = forward.endpoint.target is not None and forward.endpoint.target.relay is not None
     if forward.server.sock and not relayed:  # another way to the host led there at its launch

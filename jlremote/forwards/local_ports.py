@@ -76,7 +76,7 @@ def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack
 
 
 def check_owner(local: int, host: str, session: str, port: int | None) -> None:
-    """Raise `Busy` if a local port has become another's while the session had no link."""
+    """Raise `Busy` if another session has taken a local port while this one had no link."""
     owner = _owners().get(local)
     if owner is not None and owner != (host, session, port):
         raise Busy(
@@ -86,7 +86,7 @@ def check_owner(local: int, host: str, session: str, port: int | None) -> None:
 
 
 def explained(local: int, former: Owner, site: str) -> str:
-    """Return the note about a port that was another's; `site` is its new origin."""
+    """Return the note about a port that another session had; `site` is its new origin."""
     return (
         f"port {local} belonged to {_in_words(former)}, whose pages may have left a program in the "
         f"browser; if you do not trust them, delete the browser's site data of `{site}`"
@@ -99,7 +99,6 @@ def _in_words(owner: Owner) -> str:
 
 
 def _owners() -> dict[int, Owner]:
-    """Return the owner of each local port, the latest used port first."""
     owners: dict[int, Owner] = {
         known.local_port: known.owner for known in sessions.PORT_OWNERS.load_all()
     }
@@ -121,7 +120,7 @@ def taken(port: int, host: str, name: str) -> Busy:
     )
     holder = next(others, None) or _process_on(port)
     by = f" by {holder}" if holder else ""
-    return Busy(f"port {port} is taken{by}", hint="leave out `--port` to take the next free port")
+    return Busy(f"port {port} is in use{by}", hint="leave out `--port` to take the next free port")
 
 
 def check_free(port: int, host: str, name: str | None) -> None:
@@ -191,7 +190,7 @@ def hold(
                 raise refused from None
         else:
             if refused is not None:
-                progress.note(f"{refused.message}; {local} is free and stays yours")
+                progress.note(f"{refused.message}; using {local}")
             if former := claim(local, link.name, session, port, undo):
                 site = f"{hostname(link.name, session, port)}:{local}"
                 progress.note(explained(local, former, site))

@@ -98,10 +98,7 @@ def take(
 def _check_wait(request: StartRequest) -> None:
     chosen = request.gpus is not None and parse_request(request.gpus).chosen
     if request.wait is not None and not chosen:
-        raise Usage(
-            "`--wait` waits for GPUs, and none are chosen",
-            hint="add `--gpus auto` or `--gpus auto:N`",
-        )
+        raise Usage("`--wait` needs `--gpus`", hint="add `--gpus auto` or `--gpus auto:N`")
 
 
 def within(start: StartContext, container: Container) -> Within | None:
@@ -125,8 +122,7 @@ def within(start: StartContext, container: Container) -> Within | None:
         return None
     if container.engine_gpus is None:
         raise Usage(
-            f"the container `{container.name}` has no GPUs, and `--gpus {asked.text}` of a job in "
-            "it chooses among those that it has",
+            f"`--gpus {asked.text}`: the container `{container.name}` has no GPUs",
             hint=f"`jlr run {start.request.host} --image IMAGE --gpus {asked.text} -- …` runs the "
             "job in a new container",
         )
@@ -192,13 +188,13 @@ def _refuse_others(
         failed = {gpu.whole.uuid for gpu in inventory.gpus if gpu.failed}
         fails = " (its driver answers with an error)" if failed.intersection(gone) else ""
         raise NotFound(
-            f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}", hint=hint
+            f"{what} was given {', '.join(gone)}{fails}, which `{host}` no longer has", hint=hint
         )
     gets = resolved(container.engine_gpus, inventory.gpus)
     if gets and set(gets) != set(uuids):
         raise JlrError(
-            f"{what} was given {', '.join(uuids)}, and gets "
-            f"{', '.join(gets)}: it names its GPUs by index, and `{host}` counts them anew at boot",
+            f"{what} was given {', '.join(uuids)}, and would now get {', '.join(gets)}: it names "
+            f"GPUs by index, and `{host}` has renumbered them",
             hint=hint,
         )
 
@@ -252,10 +248,7 @@ def _may_be_same(start: StartContext, asked: GpuRequest, have: str) -> bool:
 
 
 def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched: bool) -> None:
-    """Let the lease of a server without a container last as long as the server.
-
-    A server that another start launched has GPUs of its own.
-    """
+    """Let the lease of a server without a container last as long as the server."""
     if not launched:
         give_back(start, taken)
     elif taken.lease is not None:
@@ -271,9 +264,8 @@ def prove(start: StartContext, engine: str | None, has: str | None = None) -> No
         given = " ".join(start.request.options.engine_arguments)
         if has is not None and "gpu" not in given and "nvidia" not in given:
             start.note(
-                f"the container `{start.name}` has GPUs ({shortened(has)}), and none were asked "
-                "for: NVIDIA's runtime is the engine's default, and the image wants them; "
-                "`--gpus none` gives it none"
+                f"the container `{start.name}` has GPUs ({shortened(has)}) without `--gpus`: "
+                "NVIDIA's runtime is the engine's default; `--gpus none` gives it none"
             )
         return
     look = start.runtime.attached(start.name, ("sh", "-c", proof.PROOF), Attachment(), {})
@@ -281,7 +273,7 @@ def prove(start: StartContext, engine: str | None, has: str | None = None) -> No
     try:
         told = start.host.run(proving)
     except JlrError as failure:
-        start.note(f"the GPUs of `{start.name}` could not be proved: {failure.message}")
+        start.note(f"the GPUs of `{start.name}` could not be checked: {failure.message}")
         return
     done, asked = told["script"], proof.requested(engine, told["on host"].stdout)
     # A container without a shell, or one that has ended, is told by the steps that follow.
@@ -291,8 +283,8 @@ def prove(start: StartContext, engine: str | None, has: str | None = None) -> No
     some = start.runtime.has_containers and not proof.wants_all(engine)
     if some and (sees := proof.surplus(done.stdout, asked)):
         start.note(
-            f"the container `{start.name}` sees {sees} GPUs, and you asked for {asked}: "
-            "`CUDA_VISIBLE_DEVICES` keeps programs in it to some"
+            f"the container `{start.name}` sees {sees} GPUs, and you asked for {asked}: set "
+            "`CUDA_VISIBLE_DEVICES` in it"
         )
     if why := proof.fault(done.stdout, asked):
         start.note(
@@ -317,7 +309,7 @@ def _as_asked(start: StartContext, asked: GpuRequest, within: Within | None) -> 
                 users = users_of_all(busy, inventory.now)
                 start.note(f"`all` takes GPUs that others use: {users}")
             if failed := [gpu.whole for gpu in inventory.gpus if gpu.failed]:
-                start.note(f"`all` takes {place_names(failed)}, too, which its driver calls failed")
+                start.note(f"`all` takes {place_names(failed)}, too, which has failed")
     return _plain(asked, start.runtime)
 
 
@@ -402,7 +394,7 @@ def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
     if not shared and any(device.free is None for device in mine):
         start.note(f"{place_names(mine)} may be in use: {taken.inventory.unseen}")
     for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
-        start.note(f"the container `{name}` has all GPUs, and so {place_names(mine)}, too")
+        start.note(f"the container `{name}` has all GPUs, so {place_names(mine)}, too")
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:

@@ -189,7 +189,7 @@ def read(text: str, now: float) -> Assigned:
             try:
                 values[identity] = gpus_of(document(facts))
             except (Refused, AttributeError, KeyError, TypeError):
-                told.setdefault("unread", []).append("an engine: an odd answer")
+                told.setdefault("unread", []).append("an engine: its answer cannot be read")
         elif len(columns) == 5:
             identity, name, status, user, kept = columns
             uuids = tuple(filter(None, kept.split(",")))
@@ -255,10 +255,7 @@ def _since(status: str, now: float) -> float | None:
 
 
 def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """Return the UUIDs of those devices of the host that an engine's value names.
-
-    Of a number the engine takes the first ones.
-    """
+    """Return the UUIDs of those devices of the host that an engine's value names."""
     if value is None:
         return ()
     amount = len(gpus) if value == "all" else count(value)

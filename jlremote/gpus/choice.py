@@ -81,8 +81,8 @@ def _names(text: str | None) -> list[str]:
 def _counted(text: str, count: int) -> GpuRequest:
     if count == 0:
         raise Usage(
-            f"`--gpus {text}` asks for no GPU",
-            hint="`--gpus device=0` takes the first one, `--gpus none` takes none",
+            f"`--gpus {text}` is a count; the first GPU is `--gpus device=0`",
+            hint="`--gpus none` takes no GPU",
         )
     return GpuRequest("free", text, count=count)
 
@@ -120,7 +120,7 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
 
 
 def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
-    """Refuse to take GPUs that earlier starts in the queue wait for; `word` names this one's place.
+    """Refuse to take GPUs that earlier starts in the queue wait for; `word` is this start's place.
 
     Raises:
         Busy: names those starts.

@@ -44,10 +44,7 @@ for one in /dev/nvidia[0-9]*; do [ ! -e "$one" ] || echo device; done
 
 
 def requested(engine: str, on_host: str = "") -> int:
-    """Return how many GPUs a value of the engine's `--gpus` asks for at least.
-
-    `on_host` is the output of `ON_HOST`, for a value that asks for all.
-    """
+    """Return how many GPUs a value of the engine's `--gpus` asks for at least."""
     asked = _parts(engine)
     if wants_all(engine):
         return max(1, min(on_host.count("driver"), on_host.count("device")))

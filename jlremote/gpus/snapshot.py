@@ -303,10 +303,7 @@ def _row(line: str, fields: str) -> dict[str, str] | None:
 
 
 def _fails(row: Mapping[str, str]) -> bool:
-    """Return whether a GPU fails: a sensor that cannot be read is unknown, and no failure.
-
-    Without its memory nothing tells whether a GPU is in use.
-    """
+    """Return whether a GPU fails: a sensor that cannot be read is unknown, and no failure."""
     every, memory = (
         " ".join(values).lower()
         for values in (row.values(), (row["memory.used"], row["memory.total"]))

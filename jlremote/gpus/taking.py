@@ -73,8 +73,8 @@ def ask(
         script = f"status=0\n{leases.keep_for(lease, ('sh', '-c', asked))}echo made\n"
         if note and run_script(host, script).stdout.strip():
             note(
-                f"the lease of the GPUs of `{one.name}` on `{host.name}` was missing, and is made "
-                "again: they may have been given to others meanwhile"
+                f"the GPUs of `{one.name}` on `{host.name}` were not reserved, and are again; "
+                "others may have taken them meanwhile"
             )
     return inventory
 
@@ -137,7 +137,7 @@ def _leased(
     done = wish.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
         note(
-            f"cannot lease GPUs in `{leases.PARENT}` on `{wish.host.name}`: other users may "
+            f"cannot reserve GPUs in `{leases.PARENT}` on `{wish.host.name}`: other users may "
             "take the same ones"
         )
         return Taken(chosen, inventory)
@@ -160,9 +160,6 @@ def promised(count: int) -> Chosen:
 
 
 def with_gpus(text: str, chosen: Chosen) -> str:
-    """Return a text with the names of the chosen GPUs in place of the placeholders.
-
-    No name has a character that a shell would not take as it is.
-    """
+    """Return a text with the names of the chosen GPUs in place of the placeholders."""
     names = {"uuid": chosen.uuids, "place": chosen.places}
     return _WORD.sub(lambda word: names[word[1]][int(word[2])], text)

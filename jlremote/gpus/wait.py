@@ -79,7 +79,7 @@ def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Take
 def _cannot_wait(start: StartContext, done: Completed) -> JlrError:
     host, name = start.request.host, start.name
     if done.status == kept_jobs.TAKEN:
-        hint = f"`jlr stop {host}/{name} --remove` deletes it; or choose another name"
+        hint = f"`jlr job rm {host}/{name}` deletes it; or choose another name"
         return Busy(f"a job `{name}` already exists", hint=hint)
     if done.status == NO_PYTHON:
         return no_python(host)
@@ -96,10 +96,7 @@ def no_python(host: str) -> JlrError:
 
 
 def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | None:
-    """Take over the GPUs that an earlier start of the session holds, or with `--wait` its place.
-
-    A holder of other GPUs is ended.
-    """
+    """Take over the GPUs that an earlier start of the session holds, or with `--wait` its place."""
     if not _may_be_there(start, inventory):
         return None
     waiter, alive = _look(start)
@@ -109,7 +106,7 @@ def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | No
         _end(start, _ending(start.name))
         return None
     start.undo.callback(_end, start, _ending(start.name))
-    start.note(f"an earlier start of `{start.name}` left its place in the queue")
+    start.note(f"`{start.name}` takes the place of its earlier start in the queue")
     return _await(start, wish)
 
 

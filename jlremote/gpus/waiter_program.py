@@ -52,7 +52,7 @@ class ThisHost:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """The variables without the mark, by which the processes of a job are ended."""
+        """The environment without the mark that ends a job's processes."""
         return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
     def run(
@@ -189,7 +189,7 @@ class Waiter:
             run_script(host, self._plan["remove"])
             return 128 + ends[0]
         self._leases.clear()
-        # In one step: `jlr runs` shows the container, if it does not show this folder.
+        # In one step: `jlr job list` shows the container, if it does not show this folder.
         gone = self._folder.with_name(f".{self._folder.name}-{os.getpid()}")
         self._folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)

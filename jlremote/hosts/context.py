@@ -19,10 +19,7 @@ class Progress(Protocol):
     """The receiver of a command's progress: `cli` shows it, tests collect it."""
 
     def step(self, title: str) -> AbstractContextManager[None]:
-        """Begin a step; the end of the `with` block ends it, an exception as failed.
-
-        A step that begins in another thread than the main one is not shown.
-        """
+        """Begin a step; the end of the `with` block ends it, an exception as failed."""
 
     def waiting(self, title: str, *, long: bool) -> AbstractContextManager[None]:
         """Show a title while the `with` block lasts, or an open step; at once if it is `long`.
@@ -60,10 +57,7 @@ class Context:
 
 
 def known_way(host: str, context: Context) -> Context:
-    """Return the context with the ssh configuration of the host's sessions, unless it has one.
-
-    So a host's name means the same to all commands, and only the first needs `--ssh-config`.
-    """
+    """Return the context with the ssh configuration of the host's sessions, unless it has one."""
     if context.ssh_config is not None:
         return context
     used = [Path(r.ssh_config) for r in sessions.load_all() if r.host == host and r.ssh_config]

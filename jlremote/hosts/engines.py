@@ -204,8 +204,6 @@ def others(host: Link, engine: Engine) -> Iterator[Engine]:
 def engine_if_any(host: Link) -> Engine:
     """Return the engine of a host; where none works, docker, whose error says why.
 
-    A command that only looks does not ask for the password of `sudo`.
-
     Raises:
         EngineSilent: none works, and the likeliest does not answer; it would hang the caller, too.
     """

@@ -75,10 +75,7 @@ def container_of(host: Host, runtime: Runtime, record: SessionRecord) -> Contain
 
 
 def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
-    """Return why a session's container has lost its GPUs while it ran, `None` if it has not.
-
-    It comes second to what the command does, so a check that fails finds nothing.
-    """
+    """Return why a session's container has lost its GPUs while it ran, `None` if it has not."""
     if record.gpus is None:
         return None
     from jlremote.place.host.contract import run_script

@@ -16,20 +16,21 @@ from jlremote.errors import (
     NameNotResolved,
     NeedsAuthentication,
     NotBegun,
+    UnknownPlace,
     Unreachable,
     Usage,
 )
 from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import sessions
-from jlremote.laptop.record_files import matching
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
+from jlremote.laptop.typed_place import is_known_host, known_hosts
 from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.place.host.contract import run_script
-from jlremote.place.host.shell_text import without_stdin
+from jlremote.place.host.shell_text import in_short
 from jlremote.questions import NeverAsks
 from jlremote.text import closest, printable
 
@@ -56,7 +57,7 @@ class Unreached:
 _noted_waiting: set[str] = set()
 _noted_silent: set[str] = set()
 # A list shows that a host asks for something, and does not ask the user.
-ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
+ASKS_NOTHING = NeverAsks("any other `jlr` command for it asks in a terminal")
 
 
 def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
@@ -91,10 +92,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 
 
 def begin(host: str, context: Context) -> None:
-    """Start the process of a host's link, if there is none, without waiting until it listens.
-
-    It takes 0.2 s to load, and the modules of `jlr start` take a tenth meanwhile.
-    """
+    """Start the process of a host's link, if there is none, without waiting until it listens."""
     sessions.check_writable()
     config = known_way(host, context).ssh_config
     files = link_files(host, config and config.resolve())
@@ -115,7 +113,7 @@ def _start(files: LinkFiles, begun: threading.Event) -> None:
 def _show_command(script: str, context: Context) -> None:
     from jlremote.place.host.sudo import by_hand
 
-    context.progress.command(by_hand(without_stdin(script)))
+    context.progress.command(by_hand(in_short(script)))
 
 
 def _show_failure(said: str, context: Context) -> None:
@@ -148,12 +146,12 @@ def _note_silent(host: str, answers: bool | None, context: Context) -> None:
         _noted_silent.add(host)
         silent = f"`{host}` does not answer"
         why = f"there is no connection to `{host}` yet" if answers is None else silent
-        context.progress.note(f"{why}; trying on")
+        context.progress.note(f"{why}; still trying")
 
 
 def goes_on(host: str) -> str:
     """Return the hint for a host that does not answer."""
-    return f"`jlr list` shows when it does: the link goes on trying; `ssh {host}` tries it, too"
+    return f"jlr keeps trying, and `jlr list` shows when it answers; `ssh {host}` tests it"
 
 
 def connect(link: Link, context: Context) -> LinkStatus:
@@ -175,32 +173,21 @@ def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
         return NotBegun(f"`{typed}` does not answer", hint=goes_on(typed))
     if not isinstance(error, NameNotResolved):
         return error
-    known = sessions.load_all()
-    for record in matching(known, typed)[:1]:
-        return NameNotResolved(
-            f"`{typed}` is a session and not a host",
-            hint=f"its host is `{record.host}`; `jlr start {record.host} {record.name}` opens it",
-        )
-    near = nearest_host(typed, context)
-    if near in (None, typed):  # the name is known: its address is what is wrong
+    if is_known_host(typed, context.ssh_config):  # its address is what is wrong
         return error
-    return NameNotResolved(error.message, hint=f"did you mean `{near}`?")
-
-
-def nearest_host(typed: str, context: Context) -> str | None:
-    """Return the known host that is spelled most like the typed `HOST` or `USER@HOST`, if any."""
     user, at, name = typed.rpartition("@")
-    near = closest(name, known_hosts(context))
-    return near and f"{user}{at}{near}"
-
-
-def known_hosts(context: Context) -> list[str]:
-    """Return the names of hosts in the ssh configuration, and those with sessions."""
-    from jlremote.laptop.known_names import host_names
-
-    config = None if context.ssh_config is None else str(context.ssh_config)
-    used = (record.host.rpartition("@")[2] for record in sessions.load_all())
-    return [*host_names(config), *used]
+    known = {
+        name: f"{record.host}/{name}"
+        for record in sessions.load_all()
+        for name in (record.name, record.typed)
+        if name
+    }
+    known |= {host: f"{user}{at}{host}" for host in known_hosts(context.ssh_config)}
+    near = closest(name, known)
+    return UnknownPlace(
+        f"`{typed}` is neither a host nor a session that is known here: {error.message}",
+        hint=f"did you mean `{known[near]}`?" if near else error.hint,
+    )
 
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:
@@ -227,6 +214,16 @@ def connected_status(link: Link) -> LinkStatus:
     return link.status(connect=True, patience=PATIENCE_SECONDS)
 
 
+def is_connected(link: Link) -> bool:
+    """Return whether a link is connected now; nothing is begun and the host is not asked."""
+    from jlremote.link.wire.states import State
+
+    try:
+        return not link.disconnected and link.status().state == State.UP
+    except JlrError:  # its process does not run
+        return False
+
+
 def undisturbed(link: Link) -> LinkStatus:
     """Return the status of a link, connected unless it waits for the user.
 
@@ -241,7 +238,7 @@ def undisturbed(link: Link) -> LinkStatus:
     with suppress(NoLink):
         status = link.status()
         if status.state == State.NEEDS_AUTH:
-            raise NeedsAuthentication(status.detail or "the host asks for something")
+            raise NeedsAuthentication(status.detail or "the host asks a question")
     return connected_status(link)
 
 

@@ -19,6 +19,7 @@ from jlremote.place.runtimes.container_options import (
     check_arguments,
     check_volumes,
 )
+from jlremote.place.runtimes.refused_options import check_values
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -96,7 +97,7 @@ class RunRequest:
     # user apply to any job, the others to a new container
     wanted: StartRequest
     command: tuple[str, ...]
-    inside: str | None = None  # the session, or any container of the host, to run it in
+    inside: str | None = None  # the name of the session or container of the host to run it in
     scheduled: Scheduled | None = None  # how a scheduler runs it, `None` for without one
     remove: bool = False  # whether it is deleted once its output and exit code were read
     interactive: bool = False  # whether it gets stdin
@@ -107,7 +108,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class StopRequest:
-    """`jlr stop [SESSION]`: stop or `remove` the container too; with `force` also what works."""
+    """`jlr stop [SESSION]`, or `jlr rm`, which has `remove`; with `force` also what works ends."""
 
     container: bool = False
     remove: bool = False
@@ -125,10 +126,11 @@ class StopRequest:
         return self.container or self.remove
 
     @property
-    def options(self) -> str:
-        """The options as they are typed, each after a space, without `--yes`."""
-        given = ("container", "remove", "force")
-        return "".join(f" --{name}" for name in given if getattr(self, name))
+    def command(self) -> str:
+        """The command as it is typed, without `jlr`, names and `--yes`."""
+        verb = "restart" if self.again else "rm" if self.remove else "stop"
+        container = " --container" if self.container and not self.remove else ""
+        return f"{verb}{container}{' --force' if self.force else ''}"
 
 
 @dataclass(frozen=True)
@@ -145,17 +147,21 @@ def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
     """Return the options of a new container, out of options by their long names.
 
     Raises:
-        Usage: an argument for the engine is not allowed, or a volume has no target.
+        Usage: an argument for the engine is not allowed, or a value is one that no engine takes.
     """
     check_arguments(settled.get("engine-arguments", ()))
     check_volumes(settled.get("volume", ()))
-    return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})
+    given = {FIELDS[name]: settled[name] for name in FIELDS if name in settled}
+    options = ContainerOptions(**given)
+    if settled.get("image") and settled.get("runtime") != "none":
+        check_values(options)
+    return options
 
 
 def stop_command(host: str, name: str, request: StopRequest) -> str:
     """Return the whole command that stops a session or job with these options."""
-    verb = "restart" if request.again else "stop"
-    return f"jlr {verb} {shlex.quote(f'{host}/{name}')}{request.options}"
+    verb, *options = request.command.split()
+    return " ".join(("jlr", verb, shlex.quote(f"{host}/{name}"), *options))
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,7 @@ def let_ctrl_c_through() -> None:
 
 
 def ignore_ctrl_c() -> None:
-    """Ignore Ctrl-C until the process ends.
-
-    As it ends, the interpreter gives every signal with a handler its default again.
-    """
+    """Ignore Ctrl-C until the process ends."""
     if _in_main_thread():
         signal.signal(signal.SIGINT, lambda *_: None)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
@@ -61,10 +58,7 @@ def ignore_ctrl_c() -> None:
 
 @contextmanager
 def undisturbed(undo: ExitStack | None = None) -> Iterator[None]:
-    """Ignore Ctrl-C during the first second of a clean-up; a later one ends it at once.
-
-    Nothing that is left on `undo` is done then.
-    """
+    """Ignore Ctrl-C during the first second of a clean-up; a later one ends it at once."""
     if not _in_main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""`jlr build`: build an image on a host from a folder on this laptop."""
+"""`jlr image build`: build an image on a host from a folder on this laptop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_FOLDER = 9  # the status of a script that does not find the folder
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """`jlr build HOST FOLDER`."""
+    """`jlr image build HOST FOLDER`."""
 
     host: str  # what `ssh HOST` takes
     folder: Path | None  # the folder that is sent, `None` with `on_host`
@@ -160,7 +160,6 @@ class Building:
         return True
 
     def _script(self, lost: str | None, *, with_its_keys: bool) -> str:
-        """Return the script that builds; its stdin has keys, secrets and the folder, if any."""
         kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
         name = hashlib.sha256(self.request.tags[0].encode()).hexdigest()[:16]
 
@@ -181,7 +180,6 @@ class Building:
         return with_keys(self.engine, script) if with_its_keys else script(self.engine)
 
     def _command(self, engine: Engine, kept: str, *, cached: bool) -> str:
-        """Return the engine's command; the secrets are files in the folder `kept`."""
         request = self.request
         hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
         options = replace(request, no_cache=request.no_cache and not cached).options
@@ -205,7 +203,6 @@ class Building:
             self.context.progress.note(lines.removesuffix("\n"))
 
     def _sent(self, lines: Sequence[bytes]) -> Generator[bytes]:
-        """Yield the bytes for the host; a folder is a step that counts them."""
         yield from lines
         folder, request = self.source, self.request
         if isinstance(folder, FolderOnHost):

@@ -87,13 +87,13 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
     if not folder.is_dir():
         raise NotFound(f"there is no folder `{folder}`", hint="name the folder of the Dockerfile")
     path = dockerfile or folder / "Dockerfile"
-    recipe = _text(path, "Dockerfile", "name it with `-f FILE`")
+    recipe = _text(path, "name it with `-f FILE`")
     root, file = folder.resolve(), path.resolve()
     inside = file.relative_to(root).as_posix() if file.is_relative_to(root) else None
     # As in BuildKit, an ignore file that is named after the Dockerfile comes first.
     own = path.with_name(f"{path.name}{IGNORE_FILE}")
     ignore = next((each for each in (own, folder / IGNORE_FILE) if each.is_file()), None)
-    rules = _text(ignore, "ignore file", None) if ignore else ""
+    rules = _text(ignore) if ignore else ""
     needed = {inside, IGNORE_FILE}
     entries = tuple(_entries(folder, "", read_rules(rules), needed))
     if inside is not None:
@@ -113,13 +113,13 @@ def _with_own_dockerfile(
     return BuildContext(folder, name, recipe, others, added)
 
 
-def _text(path: Path, what: str, hint: str | None) -> str:
+def _text(path: Path, hint: str | None = None) -> str:
     try:
         return path.read_text("utf-8", "surrogateescape")
     except FileNotFoundError:
-        raise NotFound(f"there is no {what} `{path}`", hint=hint) from None
+        raise NotFound(f"no `{path.name}` in {path.absolute().parent}", hint=hint) from None
     except OSError as error:
-        raise Usage(f"cannot read the {what} `{path}`: {reason_of(error)}") from error
+        raise Usage(f"cannot read `{path}`: {reason_of(error)}") from error
 
 
 def _entries(

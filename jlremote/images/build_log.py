@@ -77,7 +77,6 @@ def _line_of(dockerfile: str, number: int) -> str:
 
 
 def _instructions(dockerfile: str) -> Iterator[int]:
-    """Yield the number of the line on which each instruction begins."""
     escape, continued, directives = "\\", False, True
     for number, line in enumerate(dockerfile.splitlines(), start=1):
         text = line.strip()

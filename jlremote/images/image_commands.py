@@ -176,10 +176,7 @@ def _source(mount: Mapping[str, Any]) -> str:
 
 
 def added_variables(inspected: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of a container's variables that its image has not.
-
-    They become part of an image of the container, and may be secrets.
-    """
+    """Return the names of a container's variables that its image has not."""
     had = set((base.get("Config") or {}).get("Env") or ())
     new = [text for text in inspected["Config"].get("Env") or () if text not in had]
     return tuple(one_line(text.partition("=")[0]) for text in new)

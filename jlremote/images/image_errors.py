@@ -11,7 +11,7 @@ from jlremote.errors import Authentication, JlrError, NotFound, Usage
 from jlremote.images import image_names
 from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_names import NVIDIA, ImageName
-from jlremote.place.host.contract import ENGINES_ERROR, Completed, told
+from jlremote.place.host.contract import ENGINES_ERROR, Completed, error_lines
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
@@ -48,7 +48,7 @@ def reason(lines: Sequence[str]) -> str:
 
 def _classified(said: str) -> str:
     """Return the lines with the cause: a warning may have the words of another one."""
-    return "\n".join(told(said)).lower()
+    return "\n".join(error_lines(said)).lower()
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,12 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     why, complaint = reason(lines), _classified("\n".join(lines))
     if _NO_REGISTRY.search(complaint):
         return NotFound(
-            f"{failed.message}: it names no registry, and the settings of `{failed.host}` no one "
-            f"that is to be asked: {why}",
+            f"{failed.message}: it names no registry, and `{failed.host}` has no default: {why}",
             hint=f"write it with its registry: Docker Hub's is `{failed.name}`; or set "
             "`unqualified-search-registries` in /etc/containers/registries.conf there",
         )
     if failed.verb == "push" and _NOT_THERE.search(complaint):
-        listing = f"`jlr images {failed.host}` lists the images"
+        listing = f"`jlr image list {failed.host}` lists the images"
         return NotFound(f"{failed.message}: `{failed.host}` has no such image", hint=listing)
     if _MISSING.search(complaint) and _AMBIGUOUS not in complaint:
         hint = "check its name and tag, and whether it is made for the host's architecture"
@@ -189,7 +188,6 @@ def build_error(
 
 
 def _base_missing(engine: Engine, image: str, host: str, why: str) -> JlrError | None:
-    """Return why the base image cannot be pulled, `None` for another failure."""
     try:
         name = image_names.parse(image)
     except Usage:
@@ -216,10 +214,6 @@ def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError
 
 
 def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
-    """Return the hint for a registry with a TLS problem, `None` for another problem.
-
-    `complaint` is the engine's output in lower case.
-    """
     if _UNKNOWN_SIGNER in complaint:
         return (
             "its certificate is signed by an authority that the host does not know: put that "

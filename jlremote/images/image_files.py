@@ -21,8 +21,6 @@ _COMMAND_NOT_FOUND = 127
 def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
     """Return the absolute path of an image on the host; pull a missing one that is a reference.
 
-    `folder` is the setting `image-folder`.
-
     Raises:
         NotFound: there is no such file or folder, or the registry has no such image.
         JlrError: it cannot be pulled.
@@ -74,11 +72,11 @@ def program_on(host: Link) -> str | None:
 
 
 def way(host: Link) -> str | None:
-    """Return a hint for a host without an engine that can run images as files."""
+    """Return the hint for a host that has no engine but runs images as files."""
     if (program := program_on(host)) is None:
         return None
     return (
-        f"`jlr pull {host.name} {file_scripts.DOCKER}IMAGE` makes a file of an image for "
+        f"`jlr image pull {host.name} {file_scripts.DOCKER}IMAGE` makes a file of an image for "
         f"`{one_line(program)}`, which is there"
     )
 

@@ -80,6 +80,16 @@ def may_be_id(text: str) -> bool:
     return _BEGINNING_OF_ID.fullmatch(text) is not None
 
 
+def check(text: str) -> None:
+    """Check that a text can mean an image, by its name or id.
+
+    Raises:
+        Usage: it cannot; the message says which part is invalid.
+    """
+    if not _BEGINNING_OF_ID.fullmatch(text):
+        parse(text)
+
+
 def same(one: str, other: str) -> bool:
     """Return whether two names mean the same image."""
     if one == other:
@@ -131,4 +141,4 @@ def _refused(text: str, why: str) -> Usage:
 def login_command(host: str, registry: str | None, *options: str) -> str:
     """Return the command that keeps a key for a registry, `None` if that is not known."""
     user = () if registry == NVIDIA else ("--username", "NAME")
-    return command_line(("jlr", "login", host, registry or "REGISTRY", *user, *options))
+    return command_line(("jlr", "image", "login", host, registry or "REGISTRY", *user, *options))

@@ -1,4 +1,4 @@
-"""`jlr login` and `jlr logout`: try a key of a registry on a host, and keep or forget it."""
+"""`jlr image login`: try a key of a registry on a host, and keep or forget it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NVIDIA_USER = "$oauthtoken"  # literally
 
 @dataclass(frozen=True)
 class LoginRequest:
-    """`jlr login HOST [REGISTRY]`."""
+    """`jlr image login HOST [REGISTRY]`."""
 
     host: str  # what `ssh HOST` takes
     registry: str = NVIDIA  # its name, with which names of images begin
@@ -45,10 +45,7 @@ class LoginRequest:
 
     @property
     def unproved(self) -> bool:
-        """Whether only a pull shows that a key is right.
-
-        Programs of images that are files check it only at registries that issue tokens.
-        """
+        """Whether only a pull shows that a key is right."""
         return self.engine.runtime in IMAGE_RUNTIMES and self.registry != NVIDIA
 
 
@@ -114,7 +111,6 @@ def log_out(
 
 
 def _registry(text: str) -> str:
-    """Return a registry's name; it may have been copied as a URL."""
     name = text.removeprefix("https://").removeprefix("http://").rstrip("/")
     if name in ("index.docker.io/v1", "hub.docker.com", "index.docker.io"):
         return DOCKER_HUB

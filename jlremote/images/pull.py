@@ -1,4 +1,4 @@
-"""`jlr pull` and `jlr push`: copy images between a host and a registry."""
+"""`jlr image pull` and `jlr image push`: copy images between a host and a registry."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         link = link_on(host, context)
         connect(link, context)
         return image_files.pull(link, program, image, wanted.image_folder, context)
+    image_names.parse(image)
     try:
         link, engine = connected(host, context, wanted)
     except EngineMissing as missing:

@@ -43,7 +43,7 @@ _LOGINS = Records("registries", RegistryLogin, ("registry", "host"), **NAMES)
 
 
 def find(host: str, registries: Iterable[str]) -> dict[str, RegistryKey]:
-    """Return the keys that `jlr login HOST` has kept for a host, by registry."""
+    """Return the keys that `jlr image login HOST` has kept for a host, by registry."""
     logins = [name for name in dict.fromkeys(registries) if _LOGINS.find(name, host) is not None]
     keychain = open_secrets() if logins else None
     if keychain is None:
@@ -66,7 +66,7 @@ def check_keychain(host: str, registry: str, user: str, *options: str) -> None:
         JlrError: there is no keychain.
     """
     if open_secrets() is None:
-        named = shlex.join(("jlr", "login", host, registry, "--username", user, *options))
+        named = shlex.join(("jlr", "image", "login", host, registry, "--username", user, *options))
         raise JlrError(
             "cannot keep the key: this machine has no keychain",
             hint=f"`{named} --keep` keeps it on the host instead",
@@ -75,8 +75,6 @@ def check_keychain(host: str, registry: str, user: str, *options: str) -> None:
 
 def keep(host: str, registry: str, key: RegistryKey) -> str:
     """Keep a key for a host; return the name of the keychain.
-
-    Each host has its own entry, so that a key goes only to hosts with a login.
 
     Raises:
         JlrError: the keychain refuses it, or its record cannot be written.
@@ -199,10 +197,7 @@ trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 
 
 def logout_script(engine: Engine, server: str) -> str:
-    """Return a script that forgets the key of a registry, and prints `KEPT` if there was one.
-
-    Docker removes a key without a word of whether there was one. What root keeps is not seen.
-    """
+    """Return a script that forgets the key of a registry, and prints `KEPT` if there was one."""
     logout = command_line(engine("logout", server))
     if "podman" in engine.name:
         known = f"{command_line(engine('login', '--get-login', server))} >/dev/null 2>&1"

@@ -1,4 +1,4 @@
-"""`jlr rmi` and `jlr prune`: remove images from a host, and tell what that frees."""
+"""`jlr image rm` and `jlr image prune`: remove images from a host, and tell what that frees."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
 from jlremote.images import image_commands, image_names
 from jlremote.images.pull import connected
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.laptop.typed_place import host_word
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import command_line
@@ -127,7 +128,7 @@ def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, En
     if wanted.runtime in IMAGE_RUNTIMES:
         raise Usage(
             f"images of `{wanted.runtime}` are files",
-            hint=f"`jlr shell {host} -- rm FILE` deletes one",
+            hint=f"`jlr shell {host_word(host)} -- rm FILE` deletes one",
         )
     return connected(host, context, wanted)
 
@@ -173,7 +174,6 @@ def _planned(host: str, deleted: Sequence[StoredImage], freed: dict[str, int]) -
 def _removed(
     link: Link, engine: Engine, argv: Argv, deleted: Sequence[StoredImage], context: Context
 ) -> list[StoredImage]:
-    """Run the engine's command; return the images that are gone."""
     every = engine("image", "ls", "--all", "--quiet", "--no-trunc")
     with context.progress.step(f"Remove images of {link.name}"):
         steps = {"remove": command_line(argv), "left": command_line(every)}
@@ -242,10 +242,10 @@ class Selection:
         if not image_names.may_be_id(typed) or not images:
             raise NotFound(  # without a name that is like it, which would be deleted
                 f"there is no image `{one_line(typed)}` on `{self.host}`",
-                hint=f"`jlr images {self.host} --all` lists the images",
+                hint=f"`jlr image list {self.host} --all` lists the images",
             )
         if len(images) > 1:
-            raise Usage(f"{len(images)} images' ids on `{self.host}` begin with `{typed}`")
+            raise Usage(f"`{typed}` stands for {len(images)} images of `{self.host}`")
         (image,) = images
         if len(image.names) > 1:
             names = ", ".join(f"`{name}`" for name in image.names)
@@ -295,10 +295,7 @@ def shown(image: StoredImage) -> str:
 def nearest(
     image: StoredImage, stored: Sequence[StoredImage], deleted: Sequence[StoredImage]
 ) -> StoredImage | None:
-    """Return the image that shares most layers with one to delete, `None` if none shares any.
-
-    It is one that stays, or is deleted before.
-    """
+    """Return the image that shares most layers with one to delete, `None` if none shares any."""
     before = deleted[: deleted.index(image)]
     others = [other for other in stored if other not in deleted or other in before]
     common, other = max(
@@ -310,7 +307,6 @@ def nearest(
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many values two sequences share at their beginnings."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

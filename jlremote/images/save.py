@@ -1,4 +1,4 @@
-"""`jlr images` and `jlr save`: list the images of a host, and save a container as one."""
+"""`jlr image list` and `jlr image save`: list the images of a host, and save a container as one."""
 
 from __future__ import annotations
 
@@ -51,8 +51,6 @@ def images(
 ) -> list[Image]:
     """Return the images of a host, the latest first; with `every` also those without a name.
 
-    Where no engine was named, images that are files are those of a host without one, or are noted.
-
     Raises:
         JlrError: the engine is missing, not permitted or not running.
     """
@@ -73,15 +71,13 @@ def images(
     if listed.status != 0 and "no such image" not in listed.stderr.lower():
         raise engine_error(used, listed)
     if files:
-        ways = f"`jlr images {host} --runtime {IMAGE_RUNTIMES[0]}` lists"
+        ways = f"`jlr image list {host} --runtime {IMAGE_RUNTIMES[0]}` lists"
         context.progress.note(f"{ways} those that are files: {len(files)}")
     return image_commands.read_list(listed.stdout, every=every)
 
 
 def save(selector: str | None, image: str, context: Context) -> SaveReport:
     """Save a session's container as an image, with all that was installed in it.
-
-    Its processes are paused meanwhile, so that its files are consistent.
 
     Raises:
         NotFound: there is no such session or container.
@@ -152,10 +148,6 @@ def _shared(
     image: str,
     facts: tuple[dict[str, Any], dict[str, Any]],
 ) -> list[str]:
-    """Make packages that the user installed part of the image; return their folders.
-
-    `facts` are the `inspect` of the container and of its image.
-    """
     inspected, base = facts
     state, labels = inspected.get("State") or {}, inspected["Config"].get("Labels") or {}
     if not state.get("Running") or state.get("Paused") or not labels.get(CREATOR_LABEL):
@@ -172,7 +164,6 @@ def _shared(
 def _inspected(
     host: Host, engine: Engine, record: SessionRecord
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the `inspect` of a container, and that of its image."""
     inspect = command_line(inspect_argv(engine, record.engine_name))
     its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
     answers = host.run(

@@ -35,9 +35,12 @@ Where does a job wait for GPUs? On the host (see `gpus`), a detached one as its 
 If it is to have a container of its own, that process creates it and deletes its own folder, so from
 then on the engine has the job, as any other.
 
-What does Ctrl-C do to a job? The first sends SIGINT to all that the job began, as a terminal would;
-`docker run` signals only the first process, and a shell there would wait for the rest. The second
-kills the job, and the third leaves it alone. A hang-up or a lost connection never ends a job.
+What does Ctrl-C do to a job? Commands that only show it (`attach`, `logs`, `wait`) leave it alone.
+`jlr run` on a terminal first asks whether to interrupt it or to leave it; Ctrl-C again, and the
+first one in a script, sends SIGINT to all that the job began, as a terminal would; `docker run`
+signals only the first process, and a shell there would wait for the rest. The next one kills the
+job, and one more leaves it alone. A hang-up or a lost connection never ends a job. No keys leave a
+job without a terminal: to read them would take what is typed ahead for the shell.
 
 How does `jlr stop` find all of a job's processes? By its group, by the mark in their environment
 and by their parents (`place/host/process_mark`): also those that ignore SIGTERM, called `setsid`,

@@ -14,6 +14,7 @@ from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
+from jlremote.images import image_names
 from jlremote.jobs import begin_container, begin_process, begin_scheduled, command_file
 from jlremote.jobs.begin_process import ANOTHER_NAME
 from jlremote.jobs.command_file import INTERPRETER
@@ -33,8 +34,6 @@ from jlremote.selection import naming
 def run(request: RunRequest, context: Context) -> list[JobHandle]:
     """Begin a job and return it, or the jobs of an array.
 
-    They need neither this process nor the link any more.
-
     Raises:
         Usage: it is not given where to run.
         Busy: there is a job, a session or a container of that name.
@@ -43,6 +42,8 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     typed = request.wanted.container or _name(request.command)
     runtime = _runtime(request)
     runtime.check_name(typed)
+    if runtime.has_containers and request.wanted.image is not None and request.inside is None:
+        image_names.check(request.wanted.image)
     _check_terminal(request, runtime)
     context = known_way(request.wanted.host, context)
     host = link_to(request.wanted.host, context)
@@ -72,19 +73,11 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
 
 
 def _runtime(request: RunRequest) -> Runtime:
-    """Return the runtime as far as the laptop knows it; refuse a request without a place."""
     if request.scheduled is not None:
         chosen = "none" if request.wanted.image is None else request.wanted.runtime
         return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
-    if request.inside is not None:
-        host, _, name = request.inside.rpartition("/")
-        if host not in ("", request.wanted.host):
-            raise Usage(
-                f"`{request.inside}` is not on `{request.wanted.host}`",
-                hint=f"`jlr run {host} --in {name} -- …`",
-            )
-        if (known := begin_process.session(request)) is not None:
-            return runtime_of(known)
+    if (known := begin_process.session(request)) is not None:
+        return runtime_of(known)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_images:
         raise Usage(
@@ -101,8 +94,6 @@ def _runtime(request: RunRequest) -> Runtime:
 
 
 def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
-    """Refuse a terminal and stdin for a job that waits for a node or for packages (`Usage`)."""
-    host = request.wanted.host
     if request.scheduled is not None and (request.interactive or request.terminal):
         raise Usage(
             f"a job of a cluster gets no {'terminal' if request.terminal else 'stdin'}",
@@ -113,8 +104,7 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
     if own and request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
-            hint=f"`--detach` and then `jlr attach`, or `jlr save {host}/SESSION IMAGE` an image "
-            "with the packages",
+            hint="use `--detach` and then `jlr job attach`, or an image that has the packages",
         )
 
 
@@ -127,7 +117,6 @@ def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
 def _start_context(
     host: Link, runtime: Runtime, request: RunRequest, typed: str, context: Context, undo: ExitStack
 ) -> StartContext:
-    """Return what the steps share, with the job's name; refuse a taken name (`Busy`)."""
     wanted = replace(request.wanted, container=typed)
     own = request.inside is None and runtime.has_containers
     name = naming.names(wanted, host)[0] if own else typed
@@ -147,7 +136,6 @@ def _record(start: StartContext, name: str, mark: str) -> JobRecord:
 
 
 def _name(command: tuple[str, ...]) -> str:
-    """Return a unique name after the program that runs."""
     words = [word for word in command[1:] if re.fullmatch(r"[\w./][\w./-]*", word)]
     program = PurePosixPath(command[0])
     if words and INTERPRETER.fullmatch(program.name):
@@ -170,7 +158,7 @@ def watch(handle: JobHandle, context: Context) -> None:
     try:
         desktop.check()
     except JlrError as none:
-        context.progress.note(f"{none.message}; `jlr notify test` tries it")
+        context.progress.note(f"{none.message}; `jlr config notify` tries it")
 
 
 def tell_end(handle: JobHandle, code: int, context: Context) -> None:

@@ -48,8 +48,8 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
     """
     if start.request.options.keeps_no_log:
         raise Usage(
-            "`--log-driver=none` keeps nothing of what a job prints, which jlr reads there",
-            hint="`jlr config` shows whether `engine-arguments` of the settings has it",
+            "`--log-driver=none` discards a job's output, which jlr needs",
+            hint="leave it out after `--`, and in `engine-arguments` of the settings",
         )
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
@@ -77,7 +77,7 @@ class _NewContainer:
     script: str | None = None  # the path of the file that it must have, if any
 
     def steps(self, engine: Engine) -> Steps:
-        """Return the steps that create it, and unless it is started `later` run it."""
+        """Return the steps that create the container, and run it unless it is started `later`."""
         spec = self.spec
         create = docker.job_argv(engine, spec, self.argv, self.labels)
         job = new_container.with_owner(create, spec.options.environment)
@@ -138,7 +138,7 @@ def _begun(
         raise command_file.not_there(request, start.runtime, script)
     if "already in use by container" in done.stderr:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
-    raise docker_errors.creation_error(engine, spec, done)
+    raise docker_errors.creation_error(engine, spec, done, start.request.host)
 
 
 def _new_container(
@@ -170,7 +170,6 @@ def _new_container(
 def _waiting(
     start: StartContext, request: RunRequest, tries: list[_NewContainer]
 ) -> tuple[StartContext, str]:
-    """Begin a job that waits on the host and then creates its container there."""
     new, spec = tries[0], tries[0].spec
     if start.request.options.packages or spec.interactive:
         raise Usage(
@@ -215,7 +214,6 @@ esac
 
 
 def _do_without_shell(start: StartContext, image: str) -> None:
-    """Note that there may be no writable HOME; refuse to install packages."""
     if start.request.options.packages:
         raise JlrError(
             f"`{image}` has no `sh`, and `--install` needs one",
@@ -228,7 +226,6 @@ def _do_without_shell(start: StartContext, image: str) -> None:
 
 
 def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:
-    """Return the script that starts a container in a terminal, and ties its GPUs to it."""
     running = command_line(docker.state_argv(engine, name, "Running"))
     wait = wait_while(f'[ "$({running})" != true ]', 20, every=0.2, too_long="exit")
     keep = "".join(gpus.keep_for(engine, name).values())
@@ -252,12 +249,11 @@ class _ImageConfig:
 
 
 def _config(start: StartContext, image: str) -> _ImageConfig | None:
-    """Return what an image says of itself, `None` if it is not on the host."""
     done = run_script(start.host, command_line(inspect_image_argv(start.engine, image)))
     if done.status != 0:
         return None
     with understood("the container engine"):
         config = document(done.stdout)[0].get("Config") or {}
-        # An empty word stands for no entrypoint in images that `jlr save` made.
+        # An empty word stands for no entrypoint in images that `jlr image save` made.
         entrypoint = tuple(str(word) for word in config.get("Entrypoint") or () if word)
         return _ImageConfig(entrypoint, str(config.get("WorkingDir") or "/"))

@@ -18,6 +18,7 @@ from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import host_word
 from jlremote.place.host import kept_jobs, process_mark
 from jlremote.place.host.contract import Completed, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
@@ -96,18 +97,16 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
 
 def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
     host = start.request.host
-    return host if plan.container is None else f"{host}/{plan.container}"
+    return host_word(host) if plan.container is None else f"{host}/{plan.container}"
 
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:
-    """Return whether the command runs in a session, which is not the host itself."""
     own_image = request.inside is None and request.wanted.image is not None
     return not (start.runtime.on_host or own_image)
 
 
 def _container(start: StartContext, request: RunRequest) -> Container:
-    """Return the session's container, which must run (`NotFound`)."""
-    typed = (request.inside or "").rpartition("/")[2]
+    typed = request.inside or ""
     if (known := session(request)) is not None:
         looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
     else:
@@ -189,7 +188,6 @@ def _in_container(
 
 
 def _taking(request: RunRequest, private: str, mark: str) -> str:
-    """Return shell text that begins the command's script: it takes its variables."""
     if request.terminal:
         return variables.take_typed(private, mark)
     return variables.take_first(private) if request.interactive else variables.TAKE
@@ -204,5 +202,5 @@ def session(request: RunRequest) -> SessionRecord | None:
     """Return the session of `--in`, `None` if this laptop has no record of it."""
     if request.inside is None:
         return None
-    name = naming.remembered(StartRequest(request.wanted.host, request.inside.rpartition("/")[2]))
+    name = naming.remembered(StartRequest(request.wanted.host, request.inside))
     return None if name is None else sessions.find(request.wanted.host, name)

@@ -61,7 +61,6 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
 
 
 def _runs_images_itself(start: StartContext) -> str | None:
-    """Return a hint where the scheduler runs images by itself, without Apptainer."""
     asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
     if asked.status != 0:
         return None
@@ -106,7 +105,6 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
 
 
 def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
-    """Return the indices of an array, checked if the limit is known."""
     if array is None:
         return ()
     scheduler = SCHEDULED.scheduler
@@ -152,13 +150,12 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
     if answer.status == UNKNOWN:
         return SchedulerSilent(
             f"Slurm does not answer, so it is not known whether `{start.name}` was submitted",
-            hint=f"`jlr runs {start.host.name}` shows whether the job is there",
+            hint=f"`jlr job list {start.host.name}` shows whether the job is there",
         )
     return _with_choices(start.host, SCHEDULED.scheduler.refusal(answer))
 
 
 def _with_choices(host: Link, error: JlrError) -> JlrError:
-    """Return a refusal with the user's partitions and accounts as its hint."""
     if error.hint is None:
         asked = run_script(host, SCHEDULED.scheduler.choices())
         error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)

@@ -12,13 +12,14 @@ from pathlib import Path, PurePosixPath
 from jlremote.containers.host_folders import HERE
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.requests import RunRequest, StartContext
+from jlremote.laptop.typed_place import host_word
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.remote.notebook_run import KERNEL, PLACE
 from jlremote.remote.sending import program
 
-# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
+# The program comes by a variable: in an argument it would be all that `jlr job list` has room for.
 VARIABLE = "JLR_NOTEBOOK_PROGRAM"
 _BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
 _PROGRAM = ("python3", "-c", _BEGIN)
@@ -35,15 +36,13 @@ def notebook_command(
 ) -> tuple[tuple[str, ...], str]:
     """Return the command that runs a notebook, and the variable (`NAME=VALUE`) that it needs.
 
-    Without a `kernel` it is the one that the notebook names.
-
     Raises:
         Usage: it is no notebook, or a parameter has no name.
     """
     if not notebook.endswith(".ipynb"):
         raise Usage(
             f"`{notebook}` is not a notebook (.ipynb)",
-            hint=f"put a command after `--`: `jlr run HOST … -- {notebook}`",
+            hint=f"put a command after `--`: `-- {notebook}`",
         )
     for parameter in parameters:
         name, equals, _ = parameter.partition("=")
@@ -131,8 +130,7 @@ def _copy(*words: str) -> str:
 
 
 def _place(request: RunRequest, runtime: Runtime) -> str | None:
-    """Return what `jlr cp` calls a job's place, `None` for a container of its own."""
     host = request.wanted.host
     if request.inside is not None:
-        return f"{host}/{request.inside.rpartition('/')[2]}"
-    return None if runtime.has_images else host
+        return f"{host}/{request.inside}"
+    return None if runtime.has_images else host_word(host)

@@ -98,10 +98,7 @@ class ContainerJobs:
 
 
 def _beyond(show: str, stdout: int, stderr: int) -> str:
-    """Return the script that leaves out the first bytes of both streams of `show`.
-
-    `show` prints stderr on its stdout, and stdout on descriptor 5.
-    """
+    """Return the script that leaves out the first bytes of both streams of `show`."""
     return f"{{ {{\n{show}\n}} | tail -c +{stderr + 1} >&2 5>&-; }} 5>&1 | tail -c +{stdout + 1}\n"
 
 

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import Flag, auto
 from typing import TypeVar
 
 from jlremote import times
-from jlremote.errors import JlrError, Unreachable
+from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
@@ -22,6 +23,7 @@ from jlremote.place.clusters.slurm_reasons import explain
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import GROUP, run_script
 from jlremote.place.host.kept_jobs import ProcessJobs
+from jlremote.questions import Question
 from jlremote.untrusted import count
 
 INTERRUPTED = 130  # as a shell tells a death by SIGINT
@@ -29,26 +31,35 @@ PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 # The pause after the output ended although the job goes on, as when the daemon is restarted.
 AGAIN_SECONDS = 1.0
 _MOST = 1 << 20  # characters of one group
+_BEHIND = 1 << 60  # bytes: no output is as long
 
 Note = Callable[[str], None]
 T = TypeVar("T")
 
 
+class CtrlC(Flag):
+    """What Ctrl-C does to a job that is shown."""
+
+    LEAVES = 0  # nothing: the job goes on
+    SIGNALS = auto()  # SIGINT, then SIGKILL; the third one leaves it
+    ASKS = auto()  # the first one asks whether it is to be interrupted, or left
+    CANCELS = auto()  # it takes a waiting job out of its queue
+
+
 def follow(
-    handle: JobHandle, show: Show, context: Context, *, cancels: bool = False
+    handle: JobHandle, show: Show, context: Context, ctrl_c: CtrlC = CtrlC.SIGNALS
 ) -> tuple[int, JobHandle]:
     """Show a job's output from the beginning until it ends; return its exit code and its end.
 
-    Each byte is shown once: what was shown is counted, and after a loss it goes on from there. With
-    `cancels` Ctrl-C takes a waiting job out of its queue.
+    Each byte is shown once: what was shown is counted, and after a loss it goes on from there.
 
     Raises:
         JlrError: it is not known how the job ended.
-        KeyboardInterrupt: Ctrl-C was pressed a third time.
+        KeyboardInterrupt: the job was left by Ctrl-C.
     """
-    watch = _Watch(handle, show, context, cancels)
+    watch = _Watch(handle, show, context, ctrl_c)
     way_back = (
-        f"`jlr attach {handle.selector}` shows it again, `jlr stop {handle.selector}` ends it"
+        f"`jlr job attach {handle.selector}` shows it again, `jlr stop {handle.selector}` ends it"
     )
     try:
         with _ctrl_c(watch.interrupted):
@@ -62,6 +73,17 @@ def follow(
         raise
 
 
+def awaited(handle: JobHandle, context: Context) -> tuple[int, JobHandle]:
+    """Wait until a job ends, and send none of its output; return its exit code and its end.
+
+    Raises:
+        JlrError: it is not known how the job ended.
+    """
+    behind = Counter(stdout=_BEHIND, stderr=_BEHIND)
+    watch = _Watch(handle, lambda *_: None, context, _shown=behind)
+    return watch.to_the_end(), watch.handle
+
+
 @dataclass
 class _Watch:
     """A job's output, as far as it was shown."""
@@ -69,9 +91,10 @@ class _Watch:
     handle: JobHandle
     _show: Show
     _context: Context
-    _cancels: bool = False
+    _ctrl_c: CtrlC = CtrlC.SIGNALS
     _shown: Counter[str] = field(default_factory=Counter)  # bytes by stream
     _interrupts: int = 0
+    _asking: bool = False
     _cancelled: bool = False
     queued: bool = False  # whether it is in a queue, as far as is known
 
@@ -123,15 +146,19 @@ class _Watch:
         return reached(ask, self.handle.selector, self._context)
 
     def interrupted(self) -> None:
-        """Signal the job: SIGINT, then SIGKILL; leave it alone the third time, and while queued."""
+        """Leave the job alone, or do to it what Ctrl-C is to do."""
+        if self._asking or CtrlC.SIGNALS not in self._ctrl_c:
+            raise KeyboardInterrupt
         backend, key, name = self.handle.backend, self.handle.job.key, self.handle.selector
         if self.queued:
-            if self._cancelled or not self._cancels:
+            if self._cancelled or CtrlC.CANCELS not in self._ctrl_c:
                 raise KeyboardInterrupt
             self._cancelled = True
             message = f"cancelling `{name}`; Ctrl-C again leaves it alone"
             self._send(message, backend.stop(key, force=False))
             return
+        if CtrlC.ASKS in self._ctrl_c and not self._interrupts and self._is_left():
+            raise KeyboardInterrupt
         self._interrupts += 1
         if self._interrupts > 2:
             raise KeyboardInterrupt
@@ -141,6 +168,18 @@ class _Watch:
             else f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone"
         )
         self._send(message, backend.signal(key, "INT" if self._interrupts == 1 else "KILL"))
+
+    def _is_left(self) -> bool:
+        """Ask whether the job goes on without this command; Ctrl-C meanwhile says no."""
+        self._asking = True
+        name = self.handle.selector
+        text = f"Interrupt `{name}`? No leaves it running; Ctrl-C again is a yes"
+        try:
+            return self._context.asker.ask(Question("confirm", text, echo=True)) != "yes"
+        except (KeyboardInterrupt, NeedsAuthentication):
+            return False
+        finally:
+            self._asking = False
 
     def _send(self, message: str, script: str) -> None:
         """Note and run it in a thread: output goes on meanwhile, and the host may be away.

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
-from jlremote.hosts.links import known_hosts, link_of, link_on
+from jlremote.hosts.links import link_of, link_on
 from jlremote.hosts.requests import LogRequest, StopRequest
 from jlremote.jobs import engine_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import hint_of_missing, matching
+from jlremote.laptop.typed_place import resolved
 from jlremote.link.client.link import Link
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs
@@ -87,27 +88,28 @@ def find(selector: str | None, context: Context) -> JobHandle:
     record = job_records.choose(selector)
     if record is not None:
         return _one(link_of(record, context), runtime_named(record.runtime).engine, record.name)
-    host, slash, name = (selector or "").rpartition("/")
-    if not slash and name in known_hosts(context):
-        raise NotFound(
-            f"`{name}` is a host and not a job", hint=f"`jlr runs {name}` lists its jobs"
-        )
-    for session in matching(sessions.load_all(), selector or ""):
+    typed = resolved(str(selector), context.ssh_config)
+    if typed.session is not None:
         raise NotFound(
             f"`{selector}` is a session and not a job",
-            hint=f"`jlr open {session.host}/{session.name}` opens it",
+            hint=f"`jlr open {typed.session.selector}` opens it",
         )
-    if not slash:
+    if typed.host is None:
         raise NotFound(
             f"no job `{selector}` was started on this machine",
             hint=hint_of_missing(
                 job_records.load_all(),
-                name,
-                "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
+                str(selector),
+                "`jlr job list` lists the jobs; name another laptop's as HOST/NAME",
             ),
         )
-    link = link_on(host, context)
-    return _one(link, engine_of(link), name)
+    if typed.name is None:
+        raise NotFound(
+            f"`{typed.host}` is a host and not a job",
+            hint=f"`jlr job list {typed.host}` lists its jobs",
+        )
+    link = link_on(typed.host, context)
+    return _one(link, engine_of(link), typed.name)
 
 
 def meant(selector: str | None, context: Context) -> JobHandle | None:
@@ -119,12 +121,12 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
         return None
     if matching(job_records.load_all(), selector):
         return find(selector, context)
-    host, slash, name = selector.rpartition("/")
-    if not slash:
+    typed = resolved(selector, context.ssh_config)
+    if typed.host is None or typed.name is None:
         return None
-    link = link_on(host, context)
+    link = link_on(typed.host, context)
     try:
-        return _one_of(_all(link, engine_of(link), name), name)
+        return _one_of(_all(link, engine_of(link), typed.name), typed.name)
     except EngineRefused:  # it may be a session
         return None
 
@@ -204,8 +206,6 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
 def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]:
     """Stop a job and return what was done: SIGTERM, then SIGKILL, at once by `force`.
 
-    With `remove` the job and its output are deleted afterwards.
-
     Raises:
         JlrError: it does not end, or the person said no.
     """
@@ -228,7 +228,7 @@ def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]
 
 
 def _begun(handle: JobHandle) -> JobHandle | None:
-    """Return a waiting job that has a container by now; its waiter did not answer."""
+    """Return a waiting job that already has a container; its waiter did not answer."""
     with suppress(NotFound):
         later = handle.begun()
         return later if later.job.key != handle.job.key else None
@@ -237,9 +237,9 @@ def _begun(handle: JobHandle) -> JobHandle | None:
 
 def _planned(handle: JobHandle, request: StopRequest) -> Destruction:
     state = "waiting" if handle.job.waits_for_gpus else "running"
-    runs = f"the {state} job: {one_line(handle.job.command)}"
+    runs = f"the {state} job {handle.selector}: {one_line(handle.job.command)}"
     losses: tuple[str, ...] = (runs,) if request.destroys and not handle.job.over else ()
-    losses += ("its output and exit code",) if request.remove else ()
+    losses += (f"the output and exit code of {handle.selector}",) if request.remove else ()
     question = f"{'Delete' if request.remove else 'Kill'} the job {handle.selector}?"
     return Destruction(question, losses)
 
@@ -279,7 +279,7 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
         job_records.delete(host.name, name)
         raise NotFound(
             f"there is no job `{name}` on `{host.name}`",
-            hint=f"`jlr runs {host.name}` lists its jobs",
+            hint=f"`jlr job list {host.name}` lists its jobs",
         )
     return handle
 

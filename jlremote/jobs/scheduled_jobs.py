@@ -103,7 +103,6 @@ class ScheduledJobs(FolderJobs):
         )
 
     def _send(self, plan: ScheduledPlan) -> str:
-        """Return shell text that submits a job, and sets `$id`."""
         run, end = job_script(plan, self.scheduler), f"end-{plan.mark}"
         log = f'"$base{"-" + INDEX if plan.indices else ""}/log"'
         begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
@@ -115,10 +114,7 @@ class ScheduledJobs(FolderJobs):
         )
 
     def take_back(self, plan: ScheduledPlan) -> str:
-        """Return the script that cancels a job that was just submitted, and deletes its folder.
-
-        Nothing is deleted while the scheduler does not answer.
-        """
+        """Return the script that cancels a job that was just submitted, and deletes its folder."""
         mark = shlex.quote(plan.mark)
         return (
             f"{self.folder(plan.names[0])}"
@@ -260,7 +256,6 @@ def _files(plan: ScheduledPlan) -> str:
 
 
 def _others(plan: ScheduledPlan) -> str:
-    """Return shell text that makes the folders of an array's jobs from the first one's."""
     if not plan.indices:
         return ""
     return f"""\
@@ -275,7 +270,6 @@ done
 
 
 def _identified(plan: ScheduledPlan) -> str:
-    """Return shell text that notes the id of each job, and prints the first one's."""
     if not plan.indices:
         return """\
 date +%s >"$directory/submitted"

@@ -139,7 +139,6 @@ def _replacing(plan: ScheduledPlan) -> str:
 
 
 def _loaded(modules: tuple[str, ...]) -> str:
-    """Return shell text that loads modules, or ends with their name on stderr."""
     load = f"module load {shlex.join(modules)}"
     failed = shlex.quote(f"jlr: `{load}` failed")
     return f'{_BEFORE}{load} || {{ status=$?; echo {failed} >&2; exit "$status"; }}{_CHANGED}'

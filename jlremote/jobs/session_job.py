@@ -94,7 +94,6 @@ def ensure(
 
 
 def _prove_gpus(start: StartContext) -> None:
-    """Note why the image of a new job cannot use the GPUs of its node."""
     printed = run_script(start.host, f"cat {JOBS}/{shlex.quote(start.name)}/{GPUS}").stdout
     if given := re.search(rf"^{_COUNT}=(\d+)$", printed, re.MULTILINE):
         with start.context.progress.step("Check the GPUs in the image"):
@@ -102,7 +101,6 @@ def _prove_gpus(start: StartContext) -> None:
 
 
 def _known(start: StartContext) -> Job | None:
-    """Return the session's job, once a submission that is under way is done."""
     job = read_jobs(start.host, start.name).get(start.name)
     if job is None or job.over or job.job is not None:
         return job
@@ -163,7 +161,6 @@ def _check_socket(start: StartContext) -> None:
 
 
 def _with_image(start: StartContext, how: Scheduled, container: Container | None) -> StartContext:
-    """Define the session's image, or try the one that it was defined with."""
     if not start.runtime.has_images:
         return start
     if container is not None and container.image is not None:
@@ -217,8 +214,6 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
 def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
     """Return a session's job, and the plan of a job that follows it with the same requests.
 
-    A job that is over is followed at once.
-
     Raises:
         NotFound: it has no job.
         Busy: another one follows it already.
@@ -264,7 +259,6 @@ def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
 
 
 def _text(start: StartContext) -> str:
-    """Return the job's script: Jupyter until it ends, and beside it the probe."""
     runtime, name = start.runtime, start.name
     probing = scripts.wait_and_probe(runtime, name, start.launch_id, patience=_BEGIN_SECONDS)
     probe = f"{JOBS}/{shlex.quote(name)}/{PROBE}"
@@ -311,7 +305,6 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 
 def _awaited(start: StartContext) -> Server:
-    """Wait until the job, or its successor, begins and Jupyter listens in it."""
     look = partial(_job, start.host, start.name)
     job = reached(look, _where(start), start.context)
     while not job.over:
@@ -329,7 +322,6 @@ def _where(start: StartContext) -> str:
 
 
 def _begun(start: StartContext, job: Job) -> Survey:
-    """Wait in the queue and then for Jupyter, across losses; survey the session."""
     where, note = _where(start), start.context.progress.note
     if job.state in ("waiting", "unknown"):
         handle = JobHandle(start.host, SESSIONS, job)
@@ -346,7 +338,6 @@ def _job(host: Host, name: str) -> Job:
 
 
 def _listening(start: StartContext, job: Job) -> Survey:
-    """Survey the session once its server listens, or its job is over."""
     # A successor has a folder of its own until it runs.
     folder = f"{JOBS}/{shlex.quote(start.name)}"
     own = f'directory={folder}; [ "$(cat "$directory/id")" = {shlex.quote(job.job or "")} ]'
@@ -359,13 +350,12 @@ def _listening(start: StartContext, job: Job) -> Survey:
 
 
 def _failed(start: StartContext, job: Job) -> JlrError:
-    """Return the error of a job in which Jupyter does not listen, with the ends of its logs."""
     container = survey(start.host, start.runtime, start.name).container
     how = container.stands.partition(LAST_WORDS)[0] if container else "is gone"
     if job.state == "lost":
         how = f"does not run: {job.detail}"
     elif not job.over and container and container.waits:
-        how = f"has not begun in job {job.job}, though that runs on `{job.node}`: what hangs there?"
+        how = f"has not begun, though its job {job.job} runs on `{job.node}`"
     log = printable(run_script(start.host, _logs(start.name)).stdout).strip()
     hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
     if any(words in log for words in jupyter_launch.NOT_THERE):
@@ -374,7 +364,6 @@ def _failed(start: StartContext, job: Job) -> JlrError:
 
 
 def _logs(name: str) -> str:
-    """Return the script that prints the ends of a job's logs, without a former job's."""
     job, server = (f"{root}/{shlex.quote(name)}" for root in (JOBS, f'"{SERVERS}"'))
     newer = f"[ {server}/jupyter.log -nt {job}/command ]"
     return (
@@ -412,10 +401,7 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
 
 
 def read_jobs(host: Host, name: str | None = None) -> dict[str, Job]:
-    """Return the jobs of one or all sessions of a cluster, by the sessions' names.
-
-    A successor takes the place of a job that is over.
-    """
+    """Return the jobs of one or all sessions of a cluster, by the sessions' names."""
     folders = _folders(host, name)
     jobs = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}
     return {each: _present(job, folders.get(each + FOLLOWS)) for each, job in jobs.items()}
@@ -431,5 +417,4 @@ def _present(job: Job, successor: Job | None) -> Job:
 
 
 def _folders(host: Host, name: str | None = None) -> dict[str, Job]:
-    """Return the jobs by the names of their folders, successors first."""
     return {job.name: job for job in SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout)}

@@ -39,14 +39,15 @@ def attach(
         screen.recover()
         raise LinkLost(
             f"{lost.message}; `{selector}` keeps running",
-            hint=f"`jlr attach {selector}` attaches again, `jlr stop {selector}` ends it",
+            hint=f"`jlr job attach {selector}` attaches again, `jlr stop {selector}` ends it",
         ) from lost
     job = handle.again()
     if job.state == "created":
         known_jobs.remove(handle)
-        raise JlrError(f"cannot start `{selector}`: {job.detail or 'see above'}")
+        raise JlrError(f"`{selector}` did not start: {job.detail or 'the engine says why above'}")
     if not job.over:
-        context.progress.note(f"`{selector}` keeps running; `jlr attach {selector}` attaches again")
+        again = f"`jlr job attach {selector}` attaches again"
+        context.progress.note(f"`{selector}` keeps running; {again}")
         return 0, False
     if job.detail:
         context.progress.note(f"`{selector}` ended: {job.detail}")

@@ -116,10 +116,11 @@ class Activity:
                 runs = self._foremost(root)
                 yield "an open shell" if runs is root else f"an open shell with {runs.shown}"
             else:
-                yield from (f"the program {each.shown}" for each in self._working(root, aside))
+                above = self._by_pid.get(root.parent)
+                kind = "job" if above is not None and above.adopts else "program"
+                yield from (f"the {kind} {each.shown}" for each in self._working(root, aside))
 
     def _working(self, root: Process, aside: set[int]) -> Iterator[Process]:
-        """Yield the first processes of a tree that do more than wait."""
         if root.pid in aside:
             return
         if root.program not in _SHELLS | _INITS | _FILES:
@@ -135,7 +136,6 @@ class Activity:
         yield from [root] if has_script and (pauses or not below) else works
 
     def _foremost(self, shell: Process) -> Process:
-        """Return the program that a shell runs, or the shell itself."""
         within = (each for each in self.processes if each.session == shell.session)
         runs = (each for each in within if each.pid != shell.pid and not each.adopts)
         return next(runs, shell)

@@ -128,7 +128,7 @@ class JupyterApi:
         return self._exchange("GET", query, None)[0].status == HTTPStatus.NOT_FOUND
 
     def kernels(self) -> tuple[Kernel, ...]:
-        # Without this `jlr status --watch` would keep an idle server alive.
+        # Without this `jlr list --watch` would keep an idle server alive.
         kernels = self._request("GET", "api/kernels?no_track_activity=1")
         sessions = self._request("GET", "api/sessions?no_track_activity=1") if kernels else []
         with understood("Jupyter"):

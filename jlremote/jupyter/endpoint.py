@@ -88,10 +88,7 @@ class Endpoint:
 
     @property
     def changeable(self) -> bool:
-        """Whether another program behind the relay can take the further port at any time.
-
-        On a node that is proved after each connection.
-        """
+        """Whether another program behind the relay can take the further port at any time."""
         target = self.target if self.server is None else None
         if target is None or target.node:
             return False
@@ -128,7 +125,7 @@ def time_limit_warning(host: str, session: str, until: float | None) -> str | No
     if until is None or until - time.time() > WARNED_SECONDS:
         return None
     ends = f"its time limit ends it in {left(until)}, and its kernels with it"
-    return f"{ends}; `jlr renew {host}/{session}` queues a successor"
+    return f"{ends}; `jlr start {host}/{session} --renew` queues a successor"
 
 
 # Browsers share cookies between all ports of 127.0.0.1, so a page of one session would make them
@@ -144,10 +141,7 @@ _HOST = re.compile(r"[a-z][a-z0-9]*")
 
 
 def hostname(host: str, session: str, port: int | None = None) -> str:
-    """Return the name of a session's forward in a browser, as `cont1-dgx.localhost`.
-
-    `port` is a further port, `None` for Jupyter.
-    """
+    """Return the name of a session's forward in a browser, as `cont1-dgx.localhost`."""
     words = (*(() if port is None else (str(port),)), session, host)
     label = "-".join(words)
     plain = _SESSION.fullmatch(session) and _HOST.fullmatch(host)

@@ -145,7 +145,7 @@ def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError
     on = read_listening(looked.stdout)
     if any(one.user != on.user for one in on.sockets):
         return PortTaken(f"another user's program listens on port {port} of the node of `{name}`")
-    return None if on.sockets else NothingListens(f"Jupyter of `{name}` listens no more")
+    return None if on.sockets else NothingListens(f"Jupyter of `{name}` no longer listens")
 
 
 def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
@@ -259,14 +259,12 @@ def _relayed(runtime: Runtime, container: Container, near: str, port: int, pytho
 
 
 def _from_the_host(container: Container, listeners: tuple[Listener, ...]) -> str | None:
-    """Return the container's own address at which the host reaches one of the listeners."""
     bound = {listener.address for listener in listeners}
     anywhere = any(listener.everywhere for listener in listeners)
     return next((a for a in container.alone_on if anywhere or a in bound), None)
 
 
 def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
-    """Refuse a listener of another user or container on a shared network."""
     first = on.sockets[0]
     if first.inode in on.held if runtime.has_containers else first.user == on.user:
         return
@@ -274,6 +272,6 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
         return
     owner = "another container or program" if runtime.has_containers else "another user's program"
     raise PortTaken(
-        f"{owner} listens on port {known.port} there, not one of `{known.place.name}`",
-        hint="`jlr forward` another port, and let your program listen there; this one gets nothing",
+        f"{owner} listens on port {known.port}, and none of `{known.place.name}`",
+        hint="let your program listen on another port, and forward that one",
     )

@@ -1,4 +1,4 @@
-"""The recorder as text for `sh` and for Jupyter's configuration, and what its session says of it.
+"""Scripts that run the recorder and read its state, and its part of Jupyter's configuration.
 
 In the session's folder `recorder` has the pids of the recorder and of its server, each with the
 start time of its process, or `off`; it is deleted where recording ends with the server.

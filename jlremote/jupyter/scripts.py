@@ -295,10 +295,7 @@ def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: 
 
 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that ends the server of one launch, also before it has started.
-
-    A server that another start has joined is left alone.
-    """
+    """Return the script that ends the server of one launch, also before it has started."""
     return session_directory(runtime, name) + (
         f"launch={shlex.quote(launch_id)} launched=''\n"
         '[ ! -e "$directory/shared-$launch" ] || exit 0\n'

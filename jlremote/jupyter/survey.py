@@ -33,7 +33,7 @@ class ContainerStopped(JlrError):
 
 
 class ContainerPaused(JlrError):
-    """The container of a session is paused, by hand or for as long as `jlr save` takes."""
+    """The container of a session is paused, by hand or for as long as `jlr image save` takes."""
 
     state = "paused"
 
@@ -170,8 +170,8 @@ def _looked(
         if container.restarts:
             log = runtime.shown("logs", container.called)
             why = (
-                f"it may end again and again, as its engine has restarted it {container.restarts} "
-                f"times; `{log}` on the host has what it wrote: {why}"
+                f"its engine has restarted it {container.restarts} times; `{log}` on the host may "
+                f"say why: {why}"
             )
         return Survey(container, None, owner=owner, user=user, unasked=why), probed.status
     findings = read_probe(probed.stdout)

@@ -188,7 +188,7 @@ def _start(api: JupyterApi, kind: str, selector: str) -> str:
     there = listed([f"`{one_line(name)}`" for name in known], 8) or "none"
     raise NotFound(
         f"`{selector}` has no kernel `{one_line(kind)}` any more; there is {there}",
-        hint=f"`jlr kernels install {selector}` installs those that it has",
+        hint=f"`jlr local kernels install {selector}` installs those that it has",
     )
 
 

@@ -1,4 +1,4 @@
-"""`jlr lab`: the JupyterLab of this laptop, whose kernels are those of a session."""
+"""`jlr local lab`: the JupyterLab of this laptop, whose kernels are those of a session."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
     server, place = forward.server, f"{record.host}/{record.name}"
     if server.password and not server.token:
         raise JlrError(
-            f"the Jupyter of `{place}` asks for a password, which no other Jupyter can be told",
-            hint=f"end it and run `jlr start {record.host} {record.name}`: jlr's own has a token",
+            f"the Jupyter of `{place}` has a password, and `jlr local lab` needs a token",
+            hint=f"end it; `jlr start {record.host} {record.name}` launches one with a token",
         )
     sessions.save(record.used_now())
     tell_limits(record, server, context)
@@ -72,9 +72,9 @@ def _settings_folder(record: SessionRecord, context: Context) -> Path:
     folder = above / file_name(record.host, record.name, image).removesuffix(".json")
     if not folder.exists():
         context.progress.note(
-            f"first `jlr lab` with `{image}`: what its kernels send can run as a program in the "
-            "page, which can read, change and delete the files of this folder that are not hidden; "
-            "end it (Ctrl-C) unless you trust the author of the image that far"
+            f"first `jlr local lab` with `{image}`: its kernels can run programs in the page, "
+            "which can read, change and delete files of this folder; press Ctrl-C unless you "
+            "trust the author of the image"
         )
     paths.write_whole(paths.private_directory(folder) / "jupyter_config.py", _CONFIG)
     return folder

@@ -1,4 +1,4 @@
-"""Configuration of the JupyterLab that `jlr lab` runs, which Jupyter reads: no more than it needs.
+"""Configuration of the JupyterLab that `jlr local lab` runs, for Jupyter: no more than it needs.
 
 What a session's kernels send may be a program in that page, which can do what the server can. So
 the server answers the paths that are listed here, and no others: terminals, converters, language
@@ -27,7 +27,7 @@ try:
     from jupyterlab import __version__  # type: ignore[import-untyped]
     from tornado import httpclient, httputil, web, websocket
 except ImportError as failure:  # without these lines it would have terminals
-    sys.exit(f"`jlr lab` needs JupyterLab {OLDEST}: {failure}")
+    sys.exit(f"`jlr local lab` needs JupyterLab {OLDEST}: {failure}")
 
 # The variable that names the descriptor of a pipe with the session's token.
 PIPE = "JLR_LAB_PIPE"
@@ -71,7 +71,6 @@ class FolderCheckpoints(AsyncFileCheckpoints):
 
 
 def _within(root: str, path: str) -> str:
-    """Return where a path leads, which must be in the folder."""
     real = os.path.realpath(path)
     if not Path(real).is_relative_to(os.path.realpath(root)):
         raise Outside
@@ -120,11 +119,11 @@ def configure(settings: Any) -> None:
 def main(settings: Any) -> None:
     """Configure the server, or end it: Jupyter would go on without a configuration that fails."""
     if int(__version__.partition(".")[0]) < OLDEST:
-        sys.exit(f"`jlr lab` needs JupyterLab {OLDEST}, and this is {__version__}")
+        sys.exit(f"`jlr local lab` needs JupyterLab {OLDEST}, and this is {__version__}")
     try:
         configure(settings)
     except Exception as failure:  # noqa: BLE001  # Jupyter would only warn of it
-        sys.exit(f"`jlr lab` cannot configure JupyterLab: {failure!r}")
+        sys.exit(f"`jlr local lab` cannot configure JupyterLab: {failure!r}")
 
 
 if "get_config" in globals():

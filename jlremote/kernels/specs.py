@@ -1,4 +1,4 @@
-"""`jlr kernels`: kernel specs on this laptop, each for a kind of kernel of a session.
+"""`jlr local kernels`: kernel specs on this laptop, each for a kind of kernel of a session.
 
 Source: https://jupyter-client.readthedocs.io/en/stable/kernels.html#kernel-specs
 """
@@ -74,8 +74,8 @@ def tell_limits(record: SessionRecord, server: Server, context: Context) -> None
     if not server.ours:
         place = f"{record.host}/{record.name}"
         context.progress.note(
-            f"jlr did not launch the Jupyter of `{place}`: it leaves out what a cell prints above "
-            f"1 MB a second, which `jlr output {place}` shows, and takes no input above 10 MB"
+            f"jlr did not launch the Jupyter of `{place}`: it drops output above 1 MB a second "
+            f"(`jlr output {place}` has it), and takes no input above 10 MB"
         )
 
 
@@ -89,14 +89,14 @@ def remove(selector: str | None) -> list[KernelSpec]:
     specs = listed(selector)
     owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in specs)
     if len(owners) > 1:
-        commands = [f"jlr kernels remove {shlex.quote(owner)}" for owner in owners]
-        raise destruction.unnamed("kernels remove", len(owners), commands)
+        commands = [f"jlr local kernels remove {shlex.quote(owner)}" for owner in owners]
+        raise destruction.unnamed("local kernels remove", len(owners), commands)
     if not specs:
         raise NotFound(
             f"no kernels are installed for `{selector}`"
             if selector
             else "no kernels are installed",
-            hint="`jlr kernels list` shows the installed ones",
+            hint="`jlr local kernels list` shows the installed ones",
         )
     for spec in specs:
         delete(spec)
@@ -163,7 +163,6 @@ def delete(spec: KernelSpec) -> None:
 
 
 def _read(place: Path) -> KernelSpec | None:
-    """Return the kernel spec in a folder, `None` for another program's or none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         ours = json.loads((place / _FILE).read_text("utf-8"))["metadata"][_OURS]
         return KernelSpec(place.name, *(str(ours[key]) for key in ("host", "session", "kind")))

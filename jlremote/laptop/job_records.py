@@ -37,5 +37,5 @@ def choose(selector: str | None) -> JobRecord | None:
     if selector is not None:
         return selected(known, selector, "jobs")
     if not known:
-        raise NotFound("no job was started here", hint="`jlr runs HOST` shows all jobs of a host")
+        raise NotFound("no job was started here", hint="`jlr run --help` says how to start one")
     return known[0]

@@ -4,7 +4,7 @@ The names of sessions and jobs are part of the records' file names, so that no f
 those of hosts are in ssh's configuration.
 
 A session is `NAME.jlr` for ssh, which needs no line for a name: one pattern has all of them. But
-shells complete the names of `Host` lines, and editors list them. So once `jlr ssh-config --install`
+shells complete the names of `Host` lines, and editors list them. So once `jlr config ssh install`
 has made a file that ssh reads, it begins with such lines, which follow the records.
 """
 
@@ -45,10 +45,7 @@ def session_names(kind: str = "sessions") -> list[tuple[str, str]]:
 
 
 def ssh_names() -> list[str]:
-    """Return the names of sessions for ssh, the latest first, and then those of their hosts.
-
-    A session has its host in its name where another one is called the same.
-    """
+    """Return the names of sessions for ssh, the latest first, and then those of their hosts."""
     known = [(host.rpartition("@")[2], name) for host, name in session_names()]
     times = Counter(name for _, name in known)
     names = [name if times[name] == 1 else f"{name}.{host}" for host, name in known]

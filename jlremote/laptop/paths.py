@@ -12,8 +12,9 @@ import os
 import shlex
 import stat
 import sys
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from jlremote.errors import JlrError, Usage
 from jlremote.text import reason_of
 
 _NAME = "jlr"
+_READ_SECONDS = 1.0  # in which every program that reads a record has closed it
 # A socket's path ends with a null byte: unix(7), and <sys/un.h> of macOS and the BSDs.
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 
@@ -107,10 +109,22 @@ def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             _write_new(draft, content, mode)
-            draft.replace(path)
+            past_readers(lambda: draft.replace(path))
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink()
+
+
+def past_readers(change: Callable[[], object]) -> object:
+    """Replace or delete a file, which Windows refuses while another jlr reads it."""
+    limit = time.monotonic() + (_READ_SECONDS if sys.platform == "win32" else 0)
+    while True:
+        try:
+            return change()
+        except PermissionError:
+            if time.monotonic() >= limit:
+                raise
+            time.sleep(0.01)
 
 
 def write_new(path: Path, content: str | bytes) -> None:

@@ -99,11 +99,11 @@ class Records(Generic[Record]):
 
     def delete(self, record: Record) -> None:
         """Delete a record; one that is gone already is fine."""
-        self._file_of(record).unlink(missing_ok=True)
+        _delete(self._file_of(record))
 
     def delete_key(self, *key: str) -> None:
         """Delete the record of a key; none is fine."""
-        self._file(*key).unlink(missing_ok=True)
+        _delete(self._file(*key))
 
     def find(self, *key: str) -> Record | None:
         return self._load(self._file(*key))
@@ -136,6 +136,10 @@ class Records(Generic[Record]):
             if document[field] is None if part else not isinstance(value, kind):
                 return None
         return self._kind(**document)
+
+
+def _delete(file: Path) -> None:
+    paths.past_readers(lambda: file.unlink(missing_ok=True))
 
 
 def file_name(*key: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jlremote.errors import NotFound
 from jlremote.laptop import known_names, paths
-from jlremote.laptop.record_files import NAMES, Records, hint_of_missing, selected, tcp_port
+from jlremote.laptop.record_files import NAMES, Records, tcp_port
 from jlremote.laptop.settings.options import NO_CONTAINER
 
 
@@ -87,26 +87,22 @@ def check_writable() -> None:
     trial.unlink(missing_ok=True)  # another command may check at the same time
 
 
-def choose(selector: str | None) -> SessionRecord:
-    """Return the session called `NAME` or `HOST/NAME`; by default the latest.
+def latest() -> SessionRecord:
+    """Return the session that was used last, of those whose ports are kept if there are any.
 
     Raises:
-        NotFound: there is no such session.
-        Usage: the name stands for sessions on several hosts.
+        NotFound: there is no session.
     """
     known = _RECORDS.load_all()
-    if selector is None:
-        known = [record for record in known if record.forwarded] or known
-        if not known:
-            raise NotFound("there are no sessions", hint="`jlr start HOST CONTAINER` starts one")
-        return known[0]
-    if chosen := selected(known, selector, "sessions"):
-        return chosen
-    if of_host := [record for record in known if record.host == selector]:
-        places = ", ".join(f"`{record.selector}`" for record in of_host)
-        raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
-    hint = hint_of_missing(known, selector, "`jlr list` shows all sessions")
-    raise NotFound(f"there is no session `{selector}`", hint=hint)
+    chosen = next((record for record in known if record.forwarded), None) or next(iter(known), None)
+    if chosen is None:
+        raise none_known()
+    return chosen
+
+
+def none_known() -> NotFound:
+    """Return the error that this laptop knows no session."""
+    return NotFound("there are no sessions", hint="`jlr start --help` says how to start one")
 
 
 def of_container(host: str, container_id: str) -> SessionRecord | None:
@@ -153,10 +149,7 @@ def delete(record: SessionRecord) -> None:
 
 @dataclass(frozen=True)
 class StopRecord:
-    """The session that was stopped last here: a bare `jlr stop` must not stop another one.
-
-    The stop may have deleted the session's own record.
-    """
+    """The session that was stopped last here: a bare `jlr stop` must not stop another one."""
 
     host: str  # what was typed after `ssh`
     name: str

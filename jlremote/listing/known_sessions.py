@@ -13,7 +13,7 @@ from jlremote.forwards.local_ports import bring_back
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
-from jlremote.hosts.links import Unreached, link_of, status_of
+from jlremote.hosts.links import Unreached, is_connected, link_of, status_of
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
 from jlremote.jupyter.endpoint import hostname
@@ -61,7 +61,7 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
     A host that is not connected is not dialled for them: return `None`, they are unknown then.
     """
     link = link_of(records[0], context)
-    if not _is_connected(link):
+    if not is_connected(link):
         return None
     try:
         return stopped_among(records, look(link, engine_if_any(link)))
@@ -108,13 +108,6 @@ def _stopped_in(record: SessionRecord, container: Container | None) -> SessionRe
     except JlrError as ended:
         return _lost(record, ended)
     return of_record(record, State.STOPPED)
-
-
-def _is_connected(link: Link) -> bool:
-    try:
-        return not link.disconnected and link.status().state == State.UP
-    except JlrError:  # its process does not run
-        return False
 
 
 def _jobs(

@@ -1,4 +1,4 @@
-"""`jlr list` and `jlr status`: sessions, and containers of a host, as they are right now."""
+"""`jlr list`: sessions, and containers of a host, as they are right now."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def reports(
 
 def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
     with suppress(NotFound):
-        default = sessions.choose(None)
+        default = sessions.latest()
         if len(listed) > 1:
             place = default.host, default.name
             return [replace(r, is_default=(r.host, r.name) == place) for r in listed]
@@ -100,12 +100,12 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     groups = _by_link(records)
     all_jobs: dict[str, Job] = {}
 
-    def told(link: Link) -> Mapping[str, Job]:
-        """Return the jobs that a scheduler knows, and keep them: it is slow to ask."""
+    def jobs_of(link: Link) -> Mapping[str, Job]:
+        """Return the scheduler's jobs, asked only once: its answer is slow."""
         all_jobs.update(session_job.read_jobs(link))
         return all_jobs
 
-    reported = (known_sessions.of(them, context, connected_status, told) for them in groups)
+    reported = (known_sessions.of(them, context, connected_status, jobs_of) for them in groups)
     listed = [report for them in reported for report in them]
     try:
         found = presence(host, context)
@@ -117,7 +117,7 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     ids = {record.container_id for record in records}
     renamed = {one.container.name for one in found.containers if one.container.id in ids}
     here = {record.name for record in records} | renamed
-    known_jobs = all_jobs or told(link_on(host, context))
+    known_jobs = all_jobs or jobs_of(link_on(host, context))
     jobs = [job for job in known_jobs.values() if not job.over]
     if found.engine_failure and not jobs:
         context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
@@ -128,10 +128,10 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
 
 
 def _stopped(
-    records: Sequence[SessionRecord], found: Presence, told: Sequence[SessionReport]
+    records: Sequence[SessionRecord], found: Presence, reported: Sequence[SessionReport]
 ) -> list[SessionReport]:
     present = {one.container.id: one.container.name for one in found.containers}
-    names = {report.name for report in told}
+    names = {report.name for report in reported}
     rest = [r for r in records if present.get(r.container_id, r.name) not in names]
     return known_sessions.stopped_among(rest, found)
 
@@ -166,14 +166,14 @@ def _note_unasked(hosts: Sequence[str], context: Context) -> None:
     if hosts:
         names = ", ".join(f"`{host}`" for host in hosts)
         context.progress.note(
-            f"not connected, so not asked for stopped sessions: {names}; `jlr list HOST` asks one"
+            f"not connected, so not asked for stopped sessions: {names}; `jlr list {hosts[0]}` asks"
         )
 
 
 def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:
     waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
     for host, name in waiting.items():
-        command = f"jlr status {host}/{name}"
+        command = f"jlr list {host}/{name}"
         context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
 
 

@@ -125,7 +125,7 @@ def of_forward(
     """
     report = of_record(record, forward.state, utc(forward.since), forward.detail)
     if called := forward.endpoint.place.called:
-        why = f"its container is called `{called}` by now"
+        why = f"its container is now called `{called}`"
         report = replace(report, container=called, detail=joined(forward.detail, why))
     if forward.state != State.UP:
         return report

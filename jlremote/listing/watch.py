@@ -1,4 +1,4 @@
-"""`jlr status --watch`: report a session again and again, without waiting."""
+"""`jlr list --watch`: report a session again and again, without waiting."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
-def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
+def watch(selector: str | None, context: Context, later: Context) -> Iterator[SessionReport]:
     """Yield a session's report twice a second, for ever.
 
-    Only the first one connects and may ask the user; the later ones only look, so that a link that
-    was ended stays ended. A cluster is asked now and then while the session's job does not run.
+    Only the first one connects and may ask the user; the later ones, in the context `later`, only
+    look, so that a link that was ended stays ended. A cluster is asked now and then while the
+    session's job does not run.
 
     Raises:
         NotFound: there is no such session.
     """
     record = session_selection.chosen(selector, context)
-    selector, quiet = record.selector, replace(context, asker=ASKS_NOTHING)
+    selector, quiet = record.selector, replace(later, asker=ASKS_NOTHING)
     first = listing.report(selector, context)
     yield first
     view = SessionView(
@@ -111,7 +112,6 @@ class SessionView:
         return self._with_job(report)
 
     def _look_at_job(self, *, is_up: bool) -> None:
-        """Ask the host when the job begins or ends, and now and then while it does not run."""
         if is_up != self._was_up:
             self._pause = 0.0
         self._was_up = is_up
@@ -135,7 +135,7 @@ class SessionView:
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
-        again = f"jlr status {record.selector}"
+        again = f"jlr list {record.selector}"
         why = f"it is not forwarded any more; `{again}` forwards it again"
         return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
 

@@ -12,10 +12,11 @@ from filelock import FileLock
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context, known_way
-from jlremote.hosts.links import connect, known_hosts, link_of
+from jlremote.hosts.links import connect, link_of
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, SessionRecord
+from jlremote.laptop.typed_place import host_word, resolved
 from jlremote.link.client.link import Link
 from jlremote.mounts import known_mounts, project_folder, sshfs, unmount
 from jlremote.mounts.known_mounts import MountReport
@@ -54,6 +55,8 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             assert known is not None
             context.progress.note(f"`{local}` is already mounted")
             return known_mounts.report(known, "up")
+        if known is None:
+            _check_folder(local, nonempty=request.nonempty)
         session = _session(request, known, context)
         link = link_of(session, context)
         connect(link, context)
@@ -73,7 +76,6 @@ def mount(request: MountRequest, context: Context) -> MountReport:
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
-    """Return whether the folder is already mounted at `local`; refuse another one."""
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:
@@ -88,16 +90,12 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     if other or (request.read_only and not known.read_only):
         raise Usage(
             f"`{local}` already shows `{known.host}:{known.remote}`",
-            hint=f"`jlr unmount {shlex.quote(str(local))}` first",
+            hint=f"`jlr mount --unmount {shlex.quote(str(local))}` first",
         )
     return True
 
 
 def _session(request: MountRequest, known: MountRecord | None, context: Context) -> SessionRecord:
-    """Return the named session, else the session of the last mount here.
-
-    A host that was named by itself stands for a session without a name.
-    """
     if request.host is not None:
         path = known_way(request.host, context).ssh_config
         config = None if path is None else str(path.resolve())
@@ -110,13 +108,14 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
         if same is not None:
             return same
     try:
-        return session_selection.chosen(request.session, context)
+        return session_selection.chosen(request.session, context, by_name=True)
     except NotFound as missing:
-        if request.session is None or request.session not in known_hosts(context):
+        typed = None if request.session is None else resolved(request.session, context.ssh_config)
+        if typed is None or typed.host is None or typed.name is not None:
             raise
-        local = shlex.quote(request.local)
-        hint = f"`jlr mount {local} {request.session}:DIR` mounts a folder of it"
-        raise NotFound(f"`{request.session}` is a host and not a session", hint=hint) from missing
+        folder = f"{host_word(typed.host)}:DIR"
+        hint = f"`jlr mount {shlex.quote(request.local)} {folder}` mounts a folder of it"
+        raise NotFound(missing.message, hint=hint) from missing
 
 
 def _record(
@@ -180,22 +179,26 @@ def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
     missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     for path in missing:
         undo.callback(_remove_empty, path)
+    _check_folder(local, nonempty=nonempty)
     try:
-        folder.mkdir(mode=0o700, parents=True)
-    except FileExistsError:
-        if not folder.is_dir():
-            raise Usage(f"`{local}` is a file", hint="choose a folder") from None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise JlrError(f"cannot create `{local}`: {reason_of(error)}") from error
-    else:
-        return len(missing)
+    return len(missing)
+
+
+def _check_folder(local: str, *, nonempty: bool) -> None:
+    folder = Path(local)
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise Usage(f"`{local}` is a file", hint="choose a folder")
     with os.scandir(folder) as entries:
         if not nonempty and any(entries):
             raise Usage(
                 f"`{local}` is not empty, and the mount would hide what is in it",
                 hint="choose another folder, or `--nonempty`",
             )
-    return 0
 
 
 def _remove_empty(folder: Path) -> None:

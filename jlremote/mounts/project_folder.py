@@ -10,6 +10,7 @@ from pathlib import Path
 from jlremote.errors import NotFound, Usage
 from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import host_word
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
 from jlremote.place.runtimes.runtime import Container
@@ -61,7 +62,10 @@ def find(
             hint="`--on-host --remote DIR` mounts a folder of the host",
         )
     if remote is not None:
-        return _look(link, _through_volumes(surveyed.container, remote), surveyed.container)
+        outside = host_path(surveyed.container, remote)
+        if outside is None:
+            raise NotFound(_no_volume(surveyed.container, remote), hint=_other_ways(link, local))
+        return _look(link, outside, surveyed.container)
     return _project(link, surveyed.container, [surveyed.container.workdir, *roots], local)
 
 
@@ -89,26 +93,22 @@ def _project(link: Link, container: Container, candidates: list[str], local: str
         return _look(link, _namesake(local))
     except NotFound as missing:
         raise NotFound(
-            f"the working folder `{container.workdir}` of `{container.name}` is in none of its "
-            f"volumes, and there is no folder `~/{Path(local).name}` on `{link.name}` either",
-            hint=f"name the folder: `--remote DIR`; {_volumes(container)}",
+            f"{_no_volume(container, container.workdir)}, and `{link.name}` has no "
+            f"`~/{Path(local).name}`",
+            hint=_other_ways(link, local),
         ) from missing
 
 
-def _through_volumes(container: Container, path: str) -> str:
-    outside = host_path(container, path)
-    if outside is None:
-        raise NotFound(
-            f"`{one_line(path)}` is in none of the volumes of the container `{container.name}`, "
-            "so the host has no such folder",
-            hint=f"{_volumes(container)}; a folder of the host itself: `--on-host --remote DIR`",
-        )
-    return outside
-
-
-def _volumes(container: Container) -> str:
+def _no_volume(container: Container, path: str) -> str:
     shown = [one_line(f"{v.target} (on the host {v.source})") for v in container.volumes]
-    return f"its volumes: {', '.join(shown)}" if shown else "it has no volumes"
+    if not shown:
+        return f"`{container.name}` has no volumes, and only volumes can be mounted"
+    return f"`{one_line(path)}` of `{container.name}` is in none of its volumes: {', '.join(shown)}"
+
+
+def _other_ways(link: Link, local: str) -> str:
+    mount = f"`jlr mount {shlex.quote(local)} {host_word(link.name)}:DIR`"
+    return f"use `jlr cp`, or {mount} for a folder of the host"
 
 
 def _namesake(local: str) -> str:

@@ -120,8 +120,8 @@ def warning(program: str) -> str | None:
         return None
     holes = "CVE-2026-47187 (symbolic links that lead out of the mount) and CVE-2026-48711"
     return (
-        f"sshfs {version} has the holes {holes}; "
-        "mount only hosts that you trust, and update it to 3.7.6 or later"
+        f"sshfs {version} has the security bugs {holes}; "
+        "mount only hosts that you trust, or update it to 3.7.6 or later"
     )
 
 

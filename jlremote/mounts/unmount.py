@@ -1,4 +1,4 @@
-"""`jlr unmount`: unmount folders, dead mounts too, and name the programs that use one."""
+"""`jlr mount --unmount`: unmount folders, dead mounts too, and name the programs that use one."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrErr
     return Busy(
         f"`{record.local}` is in use: {_named(users)}",
         hint="leave the folder and close its files, or: "
-        f"`jlr unmount {shlex.quote(record.local)} --force`",
+        f"`jlr mount --unmount {shlex.quote(record.local)} --force`",
     )
 
 

@@ -114,7 +114,6 @@ def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Sa
 
 
 def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
-    """Return when the notebook was saved last, and its file; `None` if it cannot be read."""
     session, runtime = recorded.session, runtime_of(recorded.session)
     directory = session_directory(runtime, session.name)
     script = f"{directory}{recorded_files.notebook(name)}"

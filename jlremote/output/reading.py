@@ -98,7 +98,7 @@ def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader,
         reader = Reader()
         printed = list(_printed(host, session, reader, end_only=end_only, in_job=in_job))
         if None not in printed:
-            raise _unreadable(session, "it printed something else than its records")
+            raise _unreadable(session, "the host sent no records")
         return reader, [record for record in printed if record]
 
     try:
@@ -126,7 +126,7 @@ def _again(
             pause = next(pauses, PAUSES[-1])
             if pause == PAUSES[0]:
                 place = session.selector
-                context.progress.note(f"{lost.message}; `{place}` records on; trying again")
+                context.progress.note(f"{lost.message}; `{place}` keeps recording; trying again")
         threading.Event().wait(pause)
 
 
@@ -163,12 +163,12 @@ def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) 
     place = session.selector
     if status == recorded_files.MISSING:
         raise NotFound(
-            f"nothing of `{place}` is recorded",
-            hint=f"`jlr start {session.host} {session.name}` records its cells from then on",
+            f"`{place}` has no recorded output",
+            hint=f"`jlr start {session.host} {session.name}` records it from now on",
         )
     if status == recorded_files.OFF:
         raise NotFound(
-            f"nothing of `{place}` is recorded: it was started with `--no-record`",
+            f"`{place}` has no recorded output: it was started with `--no-record`",
             hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
         )
     if status:
@@ -181,7 +181,7 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
     place = session.selector
     return JlrError(
         f"cannot read what `{place}` printed: {why}",
-        hint=f"`jlr status {place}` says whether its container runs",
+        hint=f"`jlr list {place}` says whether its container runs",
     )
 
 
@@ -201,8 +201,8 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
     if matches:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
     raise NotFound(
-        f"nothing of a notebook `{typed}` is recorded",
-        hint=did_you_mean(typed, known) or (f"there is {names}" if names else "no cell has run"),
+        f"no output of a notebook `{typed}` is recorded",
+        hint=did_you_mean(typed, known) or (f"recorded: {names}" if names else "no cell has run"),
     )
 
 

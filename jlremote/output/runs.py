@@ -183,10 +183,7 @@ class Runs:
 
 
 def last_known(records: Iterable[Record], state: str) -> list[Record]:
-    """Return a record for each kernel that says its state since its last record.
-
-    That closes the run that was not told to have ended, if there is one.
-    """
+    """Return a record for each kernel that says its state since its last record."""
     latest: dict[str, float] = {}
     for record in records:
         latest[record.kernel] = max(record.time, latest.get(record.kernel, 0))

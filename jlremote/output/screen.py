@@ -21,10 +21,7 @@ _Line = list[str]  # pieces of text, and sequences of colours
 
 
 class LineScreen:
-    """Lines of text, of which each is overwritten as a whole.
-
-    What leaves the cursor's reach does not change any more.
-    """
+    """Lines of text, of which each is overwritten as a whole."""
 
     def __init__(self) -> None:
         self.moved_up = False  # whether the cursor was ever moved to a line above

@@ -207,7 +207,7 @@ class BegunJob:
         return subprocess.call(argv, stdin=subprocess.DEVNULL) != STAYS
 
     def family(self) -> str:
-        """Return the processes that only their parents identify, as long as those live."""
+        """Return the processes that can only be found through their living parents."""
         if not self.sweep_argv or not self.is_alive():
             return ""
         parent = f" {self.keeper}" if self.has_keeper() and not self.in_container else ""

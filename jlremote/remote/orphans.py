@@ -85,7 +85,10 @@ def become(command: List[bytes]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _CAUGHT)
     try:
         os.execvp(command[0], command)  # noqa: S606 - there is no shell between
-    except OSError:
+    except OSError as failure:
+        if isinstance(failure, FileNotFoundError) and b"/" not in command[0]:
+            os.write(2, command[0] + b": command not found\n")
+            os._exit(127)
         os.execv("/bin/sh", [b"sh", b"-c", b'exec "$@"', b"sh", *command])  # noqa: S606
 
 

@@ -268,7 +268,6 @@ class _Listener:
 
 
 def _addresses(host: str, port: Optional[int] = None) -> List[Any]:
-    """Return the addresses of a host and port, or of a path."""
     if port is not None:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", host)]

@@ -116,7 +116,6 @@ class Certificates:
 
 
 def _text(path: str) -> str:
-    """Return the beginning of a file, empty if it cannot be read."""
     with suppress(OSError, ValueError):
         if os.path.isfile(path):
             with open(path, errors="surrogateescape") as file:

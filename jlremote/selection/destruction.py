@@ -1,9 +1,10 @@
-"""The rule for commands that end or delete work: a certain target, and a person's yes.
+"""The question before work ends or is deleted: a named target, and the user's yes.
 
-1. A command destroys if it ends or deletes what does not come back: `stop --container`, `--remove`
-   and `--force`, `stop --all`, `runs --clean`, `unmount --all`, `unmount --force` of a folder in
-   use, and `disconnect` with open shells, copies or ssh clients. A bare `jlr stop` ends Jupyter
-   with idle kernels only, and asks nothing.
+1. A command destroys if it ends or deletes what does not come back: `rm`, `stop --container`,
+   `--force` and `--all`, `job rm`, `job stop --force`, `job list --clean`, `mount --unmount` of a
+   folder in use with `--force`, or with `--all`, and `disconnect` with open shells, copies or ssh
+   clients. A bare `jlr stop` ends Jupyter with idle kernels only, and asks nothing. Nor does a
+   `job stop` of a job by its name, as with docker and Slurm, or a `cp` over a file, as with scp.
 2. Without a name it hits the only session; where there are several, the name must be typed. A bare
    `jlr stop` takes the latest one, but never another one than the session that was used last: twice
    `jlr stop` does not stop two sessions.
@@ -56,8 +57,8 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
         answer = context.asker.ask(Question("confirm", text, echo=True))
     except NeedsAuthentication:
         raise JlrError(
-            f"this would end or delete: {'; '.join(lines)}",
-            hint="the same command with `--yes` does it",
+            f"jlr cannot ask here, and this would be lost: {'; '.join(lines)}",
+            hint="add `--yes` to do it without a question",
         ) from None
     if answer != "yes":
         raise JlrError("nothing was changed, because the answer was no")
@@ -83,24 +84,20 @@ def default_session(
     own = [record for record in known if not (record.shared and request.destroys)]
     names = [stop_command(record.host, record.name, request) for record in own]
     if request.destroys and len(known) > 1:
-        raise unnamed(request.options.strip(), len(known), names)
+        raise unnamed(request.command, len(known), names)
     last: SessionRecord | StopRecord = known[0]
     if last_stop is not None and last_stop.stopped > known[0].last_used:
         last = last_stop
     if (last.host, last.name) == (chosen.host, chosen.name):
         return chosen
     raise Usage(
-        f"the latest session was `{last.host}/{last.name}`, which is stopped; "
-        "another one is stopped only by its name",
+        f"no default session: `{last.host}/{last.name}`, the latest, is stopped already",
         hint=f"name one: {_listed(names)}",
     )
 
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
-    """Return the error that a command needs a name, as it would guess what to destroy.
-
-    `commands` name each of those that a hint may offer.
-    """
+    """Return the error that a command needs a name, as it would guess what to destroy."""
     return Usage(
         f"`{what}` needs the name of a session: there are {candidates}",
         hint=f"name one: {_listed(commands)}" if commands else "`jlr list` shows them",
@@ -113,8 +110,6 @@ def _listed(commands: Sequence[str]) -> str:
 
 def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str]:
     """End the links to one host, or all links of this user; yield the hosts of ended links.
-
-    Lists connect none of them again by themselves.
 
     Raises:
         JlrError: the person said no, or one does not end; the others have ended.

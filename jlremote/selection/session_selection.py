@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from jlremote.errors import NotFound
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import known_hosts
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import Named, hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import TypedPlace, resolved
 
 
 def chosen(
@@ -21,51 +21,42 @@ def chosen(
     or_job: bool = False,
     as_shared: bool = False,
     guess: bool = True,
+    by_name: bool = False,
 ) -> SessionRecord:
-    """Return the record of the session called `NAME` or `HOST/NAME`; by default the latest.
+    """Return the record of the session that a typed place stands for; by default the latest.
 
-    A session of `HOST` without a record is looked for there, and forwarded if it runs. With
-    `or_job` the command takes jobs, too, and no job has the name; with `as_shared` another user's
-    session may be joined; without `guess` no hint names another session, as where that would be
-    deleted.
+    A session of a host without a record is looked for there, and forwarded if it runs. A host
+    stands for its only session, unless that must be given `by_name`. With `or_job` the command
+    takes jobs, too, and no job has the name; with `as_shared` another user's session may be joined;
+    without `guess` no hint names another session, as where that would be deleted.
 
     Raises:
         JlrError: it is another user's.
         NotFound: there is no such session, neither here nor on the host.
         Usage: sessions on several hosts are called so.
     """
+    if selector is None:
+        return sessions.latest()
+    place = resolved(selector, context.ssh_config, context.progress.note)
+    if place.session is not None:
+        return place.session
+    if place.host is not None and place.name is None:
+        return _only_session(place.host, context, by_name=by_name)
     try:
-        return _here_or_on_host(selector, context, as_shared=as_shared, guess=guess)
+        return _searched(place, context, as_shared=as_shared, guess=guess)
     except NotFound:
-        if selector is None or selector in {r.host for r in sessions.load_all()}:
-            raise
-        if selector in known_hosts(context):
-            raise NotFound(
-                f"`{selector}` is a host and not a session",
-                hint=f"`jlr list {selector}` shows its sessions",
-            ) from None
         for job in () if or_job else matching(job_records.load_all(), selector):
             raise NotFound(
                 f"`{selector}` is a job and not a session",
-                hint=f"`jlr attach {job.host}/{job.name}` shows its output",
+                hint=f"`jlr job attach {job.host}/{job.name}` shows its output",
             ) from None
         if guess and not or_job:
             raise
-        host = selector.rpartition("/")[0]
-        lists = [f"`{f'jlr {each} {host}'.strip()}`" for each in ("list", "runs")[: 1 + or_job]]
-        shown = f"{' and '.join(lists)} {'show' if or_job else 'shows'} all"
-        known: list[Named] = [*sessions.load_all(), *job_records.load_all()] if guess else []
-        raise NotFound(
-            f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
-            hint=hint_of_missing(known, selector, f"{shown}; what was removed is gone"),
-        ) from None
+        raise _missing(selector, place.host, or_job=or_job, guess=guess) from None
 
 
 def running(selector: str | None, context: Context, *, as_shared: bool = False) -> SessionRecord:
-    """Return the record of a session, forwarded if it runs; see `chosen`.
-
-    A session that was stopped here is forwarded again if another laptop has started it since.
-    """
+    """Return the record of a session, forwarded if it runs; see `chosen`."""
     record = chosen(selector, context, as_shared=as_shared)
     if record.forwarded:
         return record
@@ -74,20 +65,36 @@ def running(selector: str | None, context: Context, *, as_shared: bool = False) 
     return host_search.forwarded_again(record, context, as_shared=as_shared)
 
 
-def _here_or_on_host(
-    selector: str | None, context: Context, *, as_shared: bool, guess: bool
-) -> SessionRecord:
-    host, slash, name = (selector or "").rpartition("/")
-    try:
-        return sessions.choose(selector)
-    except NotFound:
-        if selector is None:
-            raise
-        from jlremote.selection import host_search
+def _only_session(host: str, context: Context, *, by_name: bool) -> SessionRecord:
+    known = [record for record in sessions.load_all() if record.host == host]
+    if len(known) == 1 and not by_name:
+        context.progress.note(f"`{host}` is a host; `{known[0].selector}` is its only session here")
+        return known[0]
+    names = ", ".join(f"`{record.selector}`" for record in known)
+    hint = f"name one: {names}" if known else f"`jlr list {host}` shows its sessions"
+    raise NotFound(f"`{host}` is a host and not a session", hint=hint)
 
-        if not slash:
-            # What a link knows of a name may be old by now: never for what is deleted.
-            if guess and (renamed := host_search.renamed(selector, context)):
-                return renamed
-            raise
-    return host_search.adopted(host, name, context, as_shared=as_shared)
+
+def _searched(
+    place: TypedPlace, context: Context, *, as_shared: bool, guess: bool
+) -> SessionRecord:
+    from jlremote.selection import host_search
+
+    name = str(place.name)
+    if place.host is not None:
+        return host_search.adopted(place.host, name, context, as_shared=as_shared)
+    # What a link knows of a name may be old by now: never for what is deleted.
+    if guess and (renamed := host_search.renamed(name, context)):
+        return renamed
+    raise _missing(name, None, or_job=False, guess=guess)
+
+
+def _missing(selector: str, host: str | None, *, or_job: bool, guess: bool) -> NotFound:
+    where = f" {host}" if host else ""
+    lists = [f"`jlr {each}{where}`" for each in ("list", "job list")[: 1 + or_job]]
+    shown = f"{' and '.join(lists)} {'show' if or_job else 'shows'} all"
+    known: list[Named] = [*sessions.load_all(), *job_records.load_all()] if guess else []
+    return NotFound(
+        f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
+        hint=hint_of_missing(known, selector, f"{shown}; what was removed is gone"),
+    )

@@ -2,15 +2,15 @@
 
 Read `start` first, the story of `jlr start`. Then `open` (also what a new link restores), `stop`
 with `losses` (what ends with it), and `further_ports`, `logs`, `shell` and `restart` (also
-`jlr renew`), a command each.
+`jlr start --renew`), a command each.
 
 Decisions:
 
 **What does `jlr stop` end?** The kernels, Jupyter and the local port; with `--container` also the
-container; with `--remove` its files as well. What works ends only with `--force`, also what another
-laptop uses: Jupyter is asked for kernels before each stop, and the container for its processes. A
-process works unless it is known to wait: what it does cannot be seen from outside, and a wrong
-refusal costs a word, a wrong end a night.
+container; `jlr rm` deletes that. What works ends only with `--force`, also what another laptop
+uses: Jupyter is asked for kernels before each stop, and the container for its processes. A process
+works unless it is known to wait: what it does cannot be seen from outside, and a wrong refusal
+costs a word, a wrong end a night.
 
 **Why does a restored session keep its port?** The page in the browser is bound to it. A new link
 forwards each session to the port in its record, and the page needs no new login.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from jlremote.errors import Busy, NotFound
 from jlremote.forwards.address import PortReport, report, reports
-from jlremote.forwards.local_ports import hold, host_port
+from jlremote.forwards.local_ports import check_free, hold, host_port
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING, Unreached, link_of, status_of, undisturbed
@@ -47,6 +49,10 @@ def add(
             halted.check(link, record)
         raise NotFound(unknown, hint=halted.again(record))
     link, runtime = link_of(record, context), runtime_of(record)
+    free = f"`jlr forward {record.selector} {port}{' --host' if on_host else ''}` takes a free one"
+    if exact is not None and exact not in record.local_ports:
+        with _hinted(free):
+            check_free(exact, record.host, record.name)
     with undone_on_failure() as undo:
         with context.progress.step(
             f"Look for port {port} of {link.name if on_host else record.name}"
@@ -58,16 +64,20 @@ def add(
                 container = halted.running(record, runtime, found.container)
                 python = found.server.python if found.server else ""
                 to = Endpoint(place_of(runtime, container), port, python=python)
-            try:
+            with _hinted(free):
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
-            except Busy as busy:
-                option = " --host" if on_host else ""
-                free = f"jlr forward {record.selector} {port}{option}"
-                busy.hint = f"`{free}` takes a free one"
-                raise
         known = PortRecord(port, held.local_port, on_host)
         sessions.save(record.with_port(known))
     return report(record, known, held)
+
+
+@contextmanager
+def _hinted(hint: str) -> Iterator[None]:
+    try:
+        yield
+    except Busy as busy:
+        busy.hint = hint
+        raise
 
 
 def listed(selector: str | None, context: Context) -> list[PortReport]:

@@ -51,7 +51,7 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
         halted.check(host, record)
         hint = "`jlr start` may never have launched its server"
         if runtime.in_jobs:
-            hint = f"`jlr status {record.selector}` tells whether its job has begun"
+            hint = f"`jlr list {record.selector}` tells whether its job has begun"
         raise NotFound(f"there is no log of `{record.selector}`", hint=hint)
 
 

@@ -44,7 +44,7 @@ class Work:
     def losses(self) -> tuple[str, ...]:
         """Each kernel and program, for the question before they end."""
         unknown: tuple[str, ...] = ("kernels that do not answer",) if self.silent else ()
-        unknown += ("programs that could not be asked for",) if self.unseen else ()
+        unknown += ("programs that could not be listed",) if self.unseen else ()
         kernels = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
         return (*unknown, *kernels, *self.programs)
 
@@ -132,7 +132,8 @@ def refuse_if_busy(ending: SessionEnding, work: Work) -> None:
     if ending.request.force:
         return
     selector = ending.record.selector
-    verb = "restarts" if ending.request.again else "stops"
+    request = ending.request
+    verb = "restarts" if request.again else "deletes" if request.remove else "stops"
     anyway = f"`{ending.command(force=True)}` {verb} it anyway"
     why = {"busy kernels": work.silent, "programs": work.unseen}
     if unknown := [what for what, cause in why.items() if cause]:
@@ -150,7 +151,7 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
     selector, lost = record.selector, work.losses if request.destroys else ()
     container, whose = found.container, f" of `{found.whose}`" if found.whose else ""
     if container is not None and container.renamed:
-        whose += f", which is called `{container.renamed}` by now"
+        whose += f", now called `{container.renamed}`"
     if found.whose is not None:
         lost = (f"work of another user, `{found.whose}`", *lost)
     question = f"Stop {selector}{whose}?"
@@ -158,8 +159,7 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
         deleted = request.remove or (work.whole and bool(container.options.remove))
         if work.whole or request.ends_container:
             question = f"Stop the container of {selector}{whose}?"
-            if container.running or container.paused:
-                lost += ("all else that runs in its container",)
+            lost += ("what is paused in its container",) if container.paused else ()
         if deleted:
             question = f"Stop and delete the container of {selector}{whose}?"
             lost += ("all files of its container outside volumes",)

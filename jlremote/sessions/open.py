@@ -22,6 +22,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.selection import session_selection
 
 
 def address(
@@ -52,11 +53,8 @@ def address(
 def answering(
     selector: str | None, context: Context, *, as_shared: bool = False
 ) -> tuple[SessionRecord, ForwardStatus, str]:
-    """Return a session, its forward, and the host name by which Jupyter has answered through it.
-
-    Raises as `address` does.
-    """
-    record = _running(selector, context, as_shared=as_shared)
+    """Return a session, its forward, and the host name by which Jupyter has answered through it."""
+    record = session_selection.running(selector, context, as_shared=as_shared)
     link = link_of(record, context)
     forward = live_forward(link, record)
     try:
@@ -67,16 +65,6 @@ def answering(
         if now.endpoint == forward.endpoint:
             raise
         return record, now, wait_for_answer(link, now)
-
-
-def _running(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:
-    with suppress(NotFound):
-        record = sessions.choose(selector)
-        if record.forwarded:
-            return record
-    from jlremote.selection import session_selection
-
-    return session_selection.running(selector, context, as_shared=as_shared)
 
 
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:

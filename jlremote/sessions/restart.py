@@ -1,4 +1,4 @@
-"""`jlr restart` and `jlr renew`: a session's Jupyter, or its job, again with what it had."""
+"""`jlr restart` and `start --renew`: a session's Jupyter, or its job, again with what it had."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ from jlremote.sessions.stop import stop
 def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
     """Stop a session as `stop` does, and start it with its ports, variables, Python and idle stop.
 
-    Of a session that is a cluster's job a job like it is submitted.
-
     Raises:
         NotFound: there is no such session.
         Busy: kernels or programs work, without `force`.
@@ -38,7 +36,7 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
             or its variables cannot be read.
     """
     record = session_selection.chosen(
-        selector, context, as_shared=request.force, guess=not request.destroys
+        selector, context, as_shared=request.force, guess=not request.destroys, by_name=True
     )
     runtime, host = runtime_of(record), link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):
@@ -103,8 +101,8 @@ def _note_variables(again: StartRequest, context: Context) -> None:
         given = " ".join(f"--env {name}" for name in names)
         anew = " ".join(f"--env {name}=…" for name in names)
         context.progress.note(
-            f"`{given}` is lost, as Jupyter has ended: "
-            f"`jlr start {again.host} {again.container} {anew}` gives it again"
+            f"Jupyter has ended, and its `{given}` with it; set it again: "
+            f"`jlr start {again.host} {again.container} {anew}`"
         )
 
 
@@ -134,7 +132,7 @@ def renew(selector: str | None, context: Context) -> RenewReport:
     called = record.selector
     runtime = runtime_of(record)
     if not runtime.in_jobs:
-        raise Usage(f"`{called}` is no job of a cluster, and has no time limit")
+        raise Usage(f"`{called}` is not a cluster job; nothing to renew")
     host = link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):
         job, plan = session_job.following(host, record.name)

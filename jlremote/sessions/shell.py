@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jlremote.errors import LinkLost, NameNotResolved, NotBegun, NotFound
+from jlremote.errors import LinkLost, NotBegun, NotFound
 from jlremote.hosts.attached_process import (
     Screen,
     TerminalClosed,
@@ -20,9 +20,10 @@ from jlremote.hosts.attached_process import (
     terminal_of,
 )
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import connect, link_of, link_on, nearest_host
+from jlremote.hosts.links import connect, link_of, link_on
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.typed_place import host_word, resolved
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 
@@ -78,7 +79,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    record = recorded(request.where)
+    record = recorded(request.where, context)
     if record is not None and request.keep is None:
         name = record.name
         known = SshPlace(record.selector, name, record.runtime, name, record.container_id)
@@ -90,12 +91,11 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     return _run(place.host, place.served, request, screen, context, checked=True)
 
 
-def recorded(where: str | None) -> SessionRecord | None:
+def recorded(where: str | None, context: Context) -> SessionRecord | None:
     """Return this laptop's record of a session, `None` if it has none of that name."""
-    try:
-        return sessions.choose(where)
-    except NotFound:
-        return None
+    if where is None:
+        return sessions.latest()
+    return resolved(where, context.ssh_config, context.progress.note).session
 
 
 def _run(
@@ -135,9 +135,8 @@ def _note_forced(host: Link, context: Context) -> None:
 
     if run_script(host, _IS_FORCED).status == 0:
         context.progress.note(
-            f"the SSH server of `{host.name}` puts a command of its own around each"
-            " (`ForceCommand`), and a terminal may not get through it; with `</dev/null` none is"
-            " asked for"
+            f"the SSH server of `{host.name}` runs its own command (`ForceCommand`), which may "
+            "block a terminal; `</dev/null` asks for none"
         )
 
 
@@ -187,15 +186,18 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
     """
     from jlremote.selection import session_selection
 
+    typed = None if where is None else resolved(where, context.ssh_config)
+    if typed is not None and typed.host is not None and typed.name is None:
+        return _host_itself(typed.host, context)
     try:
         record = session_selection.chosen(where, context, as_shared=as_shared)
     except NotFound as missing:
-        host, slash, name = (where or "").rpartition("/")
-        if slash:
-            return _any_container(host, name, context, missing, as_shared=as_shared)
-        if where is not None:
-            return _host_itself(where, context, missing)
-        raise
+        if typed is None:
+            raise
+        if typed.host is None:  # a host that only ssh knows
+            return _host_itself(str(where), context)
+        name = str(typed.name)
+        return _any_container(typed.host, name, context, missing, as_shared=as_shared)
     place = recorded_place(record, context)
     _check_runs(place.host, place.runtime, record, as_shared=as_shared)
     return place
@@ -230,7 +232,8 @@ def _any_container(
         with suppress(EngineUnusable):
             if place := _container_of(other, link, typed, as_shared=as_shared):
                 return place
-    shows = f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host"
+    there = f"`jlr shell {host_word(host)}` opens a shell on the host"
+    shows = f"`jlr list {host} --all` shows all; {there}"
     raise NotFound(
         f"there is neither a session nor a container `{typed}` on `{host}`",
         hint=hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows),
@@ -255,19 +258,12 @@ def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) ->
     return None
 
 
-def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
+def _host_itself(host: str, context: Context) -> ShellPlace:
     link = link_on(host, context)
-    try:
-        connect(link, context)
-    except NameNotResolved:
-        near = nearest_host(host, context)
-        raise NotFound(
-            f"there is neither a session nor a host `{host}`",
-            hint=missing.hint if near in (None, host) else f"did you mean `{near}`? {missing.hint}",
-        ) from missing
+    connect(link, context)
     from jlremote.place.runtimes.bare import Bare
 
-    return ShellPlace(link, Bare(), host, host, is_host=True)
+    return ShellPlace(link, Bare(), host, host_word(host), is_host=True)
 
 
 # The engine's own message, for a container that does not run, would come unformatted.

@@ -19,6 +19,7 @@ from jlremote.hosts.engines import surveyed
 from jlremote.hosts.links import connect, link_on, link_to
 from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.hosts.rollback import undone_on_failure
+from jlremote.images import image_names
 from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
@@ -46,6 +47,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     """
     known, runtime = naming.session_of(request)
     sessions.check_writable()
+    if runtime.has_containers and request.image is not None:
+        image_names.check(request.image)
     if request.local_port is not None:
         check_free(request.local_port, request.host, known)
     context = known_way(request.host, context)
@@ -153,7 +156,7 @@ def _same_container(
     if again.container is None or not again.container.renamed:
         return runtime, name, found
     context.progress.note(
-        f"the container of the session `{known.name}` is called `{again.container.renamed}` by now"
+        f"the container of session `{known.name}` is now called `{again.container.renamed}`"
     )
     return exact, known.name, again
 

@@ -72,7 +72,7 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
     if record is None:
         may_guess = not request.destroys
         record = session_selection.chosen(
-            selector, context, or_job=True, as_shared=request.force, guess=may_guess
+            selector, context, or_job=True, as_shared=request.force, guess=may_guess, by_name=True
         )
     return _stop(record, request, context, named=True)
 
@@ -163,7 +163,10 @@ def _looked(
         api = JupyterApi(reached.local_port, reached.server, ANSWER_SECONDS)
     work = losses.work(ending, api)
     losses.refuse_if_busy(ending, work)
-    return _Look(ending, forward, api, losses.planned(ending, work))
+    planned = losses.planned(ending, work)
+    if not named:  # `--all` asks for idle kernels, too
+        planned = replace(planned, losses=planned.losses or work.losses)
+    return _Look(ending, forward, api, planned)
 
 
 def _stop(

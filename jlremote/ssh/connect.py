@@ -137,7 +137,6 @@ def _connect_jump(
 def _through_jump(
     jump: SSHConnection, destination: Destination, loop: EventLoop, route: contextlib.ExitStack
 ) -> socket.socket:
-    """Return a socket that leads through a jump host to the server, as `ssh -W` does."""
     near, far = socket.socketpair()
     route.callback(near.close)
     answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -236,7 +235,6 @@ class SSHConnection:
         return self._refusal(STREAMLOCAL, direct_streamlocal(path), timeout) is None
 
     def _refusal(self, kind: bytes, details: bytes, timeout: float) -> str | None:
-        """Return why the server opens no channel of a kind; `None` if it does."""
         channel = ScriptChannel(self.transport)
         channel.ask(kind, details)
         is_answered = channel.answered.wait(timeout)

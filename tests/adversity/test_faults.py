@@ -233,7 +233,7 @@ def test_an_ssh_configuration_with_a_mistake_is_told_and_read_again(scene: Scene
     with text_in(scene.laptop.ssh_config, "Host far\n    NoSuchOption 1\n"):
         scene.cut()
         scene.tells("reconnecting", "nosuchoption")
-    assert scene.laptop.jlr("status").status == 0  # the link itself tries ever more rarely
+    assert scene.laptop.jlr("list").status == 0  # the link itself tries ever more rarely
     scene.goes_on()
 
 
@@ -243,7 +243,7 @@ def test_without_known_hosts_nothing_is_offered_and_with_it_the_session_is_back(
     with aside(scene.laptop.known_hosts):
         scene.cut()
         scene.tells("needs-auth", "key")
-    assert scene.laptop.jlr("status").status == 0
+    assert scene.laptop.jlr("list").status == 0
     scene.goes_on()
 
 
@@ -251,7 +251,7 @@ def test_a_key_that_is_missing_is_told_and_used_once_it_is_back(scene: Scene) ->
     with aside(scene.laptop.folder / "key"):
         scene.cut()
         scene.tells("needs-auth")
-    assert scene.laptop.jlr("status").status == 0
+    assert scene.laptop.jlr("list").status == 0
     scene.goes_on()
 
 
@@ -259,7 +259,7 @@ def test_a_key_that_the_host_no_longer_accepts_is_told_and_used_once_it_does(sce
     with text_in(scene.authorized, ""):
         scene.cut()
         scene.tells("needs-auth")
-    assert scene.laptop.jlr("status").status == 0
+    assert scene.laptop.jlr("list").status == 0
     scene.goes_on()
 
 
@@ -288,7 +288,9 @@ def test_a_link_that_is_killed_again_and_again_is_started_again_each_time(scene:
     scene.goes_on()
 
 
-@pytest.mark.parametrize("words", [("open", "--no-browser"), LONG(("status",)), LONG(("logs",))])
+@pytest.mark.parametrize(
+    "words", [("open", "--no-browser"), LONG(("list", "lab/one")), LONG(("logs",))]
+)
 def test_commands_that_are_killed_at_any_moment_take_nothing_with_them(
     scene: Scene, words: tuple[str, ...]
 ) -> None:
@@ -300,7 +302,7 @@ def test_commands_that_are_killed_at_any_moment_take_nothing_with_them(
 
 
 def test_a_terminal_that_is_closed_takes_nothing_with_it(scene: Scene) -> None:
-    with scene.laptop.terminal("jlr", "status", "--watch") as terminal:
+    with scene.laptop.terminal("jlr", "list", "--watch") as terminal:
         terminal.expect_exact(scene.container.name)
         terminal.kill(signal.SIGHUP)
         with within(TOLD):

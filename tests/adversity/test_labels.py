@@ -124,7 +124,7 @@ def test_clean_leaves_a_container_whose_image_calls_it_a_job(
     name, labels = container.name(), BAKED | {"org.jlremote.user": account.name}
     words = (f"--label={label}={value}" for label, value in labels.items())
     container.engine.docker("run", f"--name={name}", *words, "lab/plain", "true")
-    cleaned = whole(laptop, "runs", "lab", "--clean", "--yes", "--json")
+    cleaned = whole(laptop, "job", "list", "lab", "--clean", "--yes", "--json")
     assert cleaned.returncode == 0, cleaned
     assert name not in cleaned.stdout.decode() + cleaned.stderr.decode()
     assert container.engine.docker("ps", "--all", "--quiet", f"--filter=name={name}")

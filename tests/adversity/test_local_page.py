@@ -1,4 +1,4 @@
-"""A hostile image's output runs in the page of `jlr lab`: it reaches one folder, and no more."""
+"""A hostile image's output in the page of `jlr local lab` reaches one folder, and no more."""
 
 from __future__ import annotations
 

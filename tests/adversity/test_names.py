@@ -97,7 +97,7 @@ def test_the_hints_of_restart_and_doctor_quote_what_a_host_told() -> None:
     facts: Any = SimpleNamespace(
         host="dgx", machine=evil, image=image, image_needed=True, engine=None
     )
-    assert host_checks._image(facts).mend == (f"`jlr pull dgx '{evil}'`",)
+    assert host_checks._image(facts).mend == (f"`jlr image pull dgx '{evil}'`",)
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "it's", "a\\b", "a*", "~", "!!", "{a,b}"])
@@ -154,8 +154,8 @@ def test_a_tab_in_bash_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         terminal.wait_for("ready> ")
         terminal.type("echo set''tled\n")
         terminal.wait_for("settled")
-        terminal.type(f"jlr unmount {tmp_path}/a\t\x01echo 'mark'\"ed\" \n")
-        terminal.wait_for(f"marked jlr unmount {folder}")
+        terminal.type(f"jlr mount --unmount {tmp_path}/a\t\x01echo 'mark'\"ed\" \n")
+        terminal.wait_for(f"marked jlr mount --unmount {folder}")
     finally:
         terminal.close()
     assert not (tmp_path / "pwned").exists()

@@ -108,13 +108,13 @@ def test_no_command_tells_a_proxy_of_the_environment(
             ("open", name, "--no-browser"),
             ("url", name),
             ("list",),
-            ("status", name),
+            ("list", name),
             ("logs", name),
             ("output", name),
             ("run", "lab", "--in", name, "--name", job, "there.ipynb"),
-            ("runs",),
-            ("attach", job),
-            ("kernels", "install", name, "--json"),
+            ("job", "list"),
+            ("job", "attach", job),
+            ("local", "kernels", "install", name, "--json"),
             ("forward", name, "9999"),
         ):
             ended(laptop.jlr(*words, timeout=SECONDS), words)
@@ -123,7 +123,7 @@ def test_no_command_tells_a_proxy_of_the_environment(
     marks = {one["check"]: one["mark"] for one in found}
     assert (marks["websocket"], marks["kernel"]) == ("ok", "ok"), found
     assert proxy.heard == []
-    [spec] = json.loads(laptop.jlr("kernels", "list", "--json").stdout)
+    [spec] = json.loads(laptop.jlr("local", "kernels", "list", "--json").stdout)
     notebook_here(laptop)
     executed = laptop.run(
         *(str(PROGRAMS / "jupyter-nbconvert"), "--to", "notebook", "--execute", "a.ipynb"),

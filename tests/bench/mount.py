@@ -54,7 +54,7 @@ class Bench:
             yield local
         finally:
             if way == "jlr":
-                assert self.laptop.jlr("unmount", str(local)).status == 0
+                assert self.laptop.jlr("mount", "--unmount", str(local)).status == 0
             else:
                 subprocess.run(("fusermount3", "-u", str(local)), check=True)
                 local.rmdir()

@@ -127,7 +127,7 @@ class Bench:
         try:
             return self._jlr("start", "lab", name, "--image", IMAGE, "--no-browser")
         finally:
-            self._jlr("stop", name, "--remove", "--force", "--yes")
+            self._jlr("rm", name, "--force", "--yes")
 
     def _cold_by_hand(self) -> float:
         command = ("jupyter", "lab", "--ip=0.0.0.0", "--allow-root", "--no-browser")

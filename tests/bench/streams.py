@@ -48,7 +48,7 @@ class Streams:
         self._name = parts.session
         self._config = folder / "config"
         theirs = parts.laptop.ssh_config.read_text(encoding="utf-8")
-        block = parts.laptop.jlr("ssh-config").stdout
+        block = parts.laptop.jlr("config", "ssh").stdout
         own = f"Host *\n ControlPath {parts.laptop.folder}/%C\n"
         self._config.write_text(f"{block}{theirs}{own}", encoding="utf-8")
         self._ssh = ("ssh", "-F", str(self._config))

@@ -83,25 +83,29 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("strat",), "no such command `strat`", "did you mean `jlr start`?"),
         (("xyzzy",), "no such command `xyzzy`", "`jlr --help` lists the commands"),
         (("top",), "no such command `top`", "did you mean `jlr gpus`?"),
-        (("stat",), "no such command `stat`", "did you mean `jlr status`?"),
+        (("stat",), "no such command `stat`", "did you mean `jlr start`?"),
         (("unmout",), "no such command `unmout`", "`jlr --help` lists the commands"),
         (("start", "dgx", "--imag", "x"), "no such option `--imag`", "did you mean `--image`?"),
-        (("start", "dgx", "--port", "abc"), "`abc` is not a port (1-65535)", "`jlr start --help`"),
+        (("start", "dgx", "--port", "abc"), "`abc` is not a port (1-65535)", "`jlr start -h`"),
         # what destroys is not offered
-        (("stop", "--remov"), "no such option `--remov`", "`jlr stop --help`"),
-        (("logs", "--tail", "x"), ": `x` is not a whole number of at least 0", "`jlr logs --help`"),
+        (("stop", "--remov"), "no such option `--remov`", "`jlr stop -h`"),
+        (("logs", "--tail", "x"), ": `x` is not a whole number of at least 0", "`jlr logs -h`"),
         (("gpus", "x", "--watch", "nan"), "`nan` is not a number from 0.1 to 3600", "`jlr gpus"),
         (
             ("shell", "x", "--detach-keys", "c-p"),
             "`c-p` is not a list of keys",
-            "`jlr shell --help`",
+            "`jlr shell -h`",
         ),
         (("start", "dgx", "--gpus", ""), "`--gpus` has no value", "leave it out"),
-        (("start", "x", "--env-file", "/"), "`--env-file`: `/` is a directory", "jlr start --help"),
-        (("stop", "--al"), "no such option `--al`", "`jlr stop --help`"),
-        (("login", "--forge"), "no such option `--forge`", "`jlr login --help` shows"),
-        (("start", "x", "--prune"), "no such option `--prune`", "`jlr start --help` shows"),
-        (("start", "--image"), "`--image` requires an argument", "`jlr start --help` shows"),
+        (("start", "x", "--env-file", "/"), "`--env-file`: `/` is a directory", "jlr start -h"),
+        (("stop", "--al"), "no such option `--al`", "`jlr stop -h`"),
+        (
+            ("image", "login", "--forge"),
+            "no such option `--forge`",
+            "`jlr image login -h` shows",
+        ),
+        (("start", "x", "--prune"), "no such option `--prune`", "`jlr start -h` shows"),
+        (("start", "--image"), "`--image` requires an argument", "`jlr start -h` shows"),
         (("run", "x", "--imag", "y", "ls"), "no such option `--imag`", "did you mean `--image`?"),
         (("run", "x", "ls", "-l"), "no such option `-l`", "after `--`: `jlr run … -- COMMAND`"),
         (("config", "--profile", "nvidea"), "no profile `nvidea`", "did you mean `nvidia`?"),
@@ -111,8 +115,9 @@ def test_usage_errors_have_the_form_of_all_errors(
     argv: tuple[str, ...], message: str, hint: str, jlr: Jlr
 ) -> None:
     outcome = jlr(*argv)
-    error, told = outcome.stderr.splitlines()
+    error, *usage, told = outcome.stderr.splitlines()
     assert outcome.code == 2
+    assert [line[:11] for line in usage] == ["usage: jlr "] * (argv[0] != "config")
     assert error.startswith("error: ")
     assert message in error
     assert told.startswith("hint: ")
@@ -125,7 +130,7 @@ def test_usage_errors_have_the_form_of_all_errors(
         (("open",), errors.NotFound("no `x`\x7f", hint="mend it"), "no `x`\x7f", 6),
         (("list", "dgx"), errors.JlrError("it failed"), "it failed", 1),
         (("--verbose", "stop", "--all"), KeyboardInterrupt(), "interrupted", 130),
-        (("status",), KeyError("odd"), "KeyError: 'odd'", 3),
+        (("list",), KeyError("odd"), "KeyError: 'odd'", 3),
         (("start", "dgx", "--port", "x"), None, "`x` is not a port", 2),
         (("strat",), None, "no such command `strat`", 2),
         (("--json", "ls"), None, "no such option `--json`", 2),
@@ -154,7 +159,7 @@ def test_an_error_under_json_is_one_object_on_stderr(
 def test_a_call_without_a_command_prints_the_help_and_exits_with_2(process: Jlr) -> None:
     outcome = process()
     assert (outcome.code, outcome.stdout) == (2, "")
-    assert "Examples:" in outcome.stderr
+    assert "`jlr demo` tries it" in outcome.stderr
 
 
 def test_an_interrupt_during_the_first_imports_exits_with_130(

@@ -98,17 +98,17 @@ def test_an_empty_list_names_the_command_that_starts_a_session(
     workflows.will("listing.listing.reports", [])
     outcome = jlr("list")
     assert (outcome.code, outcome.stdout) == (0, "")
-    assert "`jlr start HOST CONTAINER` starts one" in outcome.stderr
+    assert "`jlr start --help` says how to start one" in outcome.stderr
 
 
 def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -> None:
     report = replace(REPORT, state="reconnecting", detail="the line\x1b[2J was cut")
     workflows.will("listing.listing.report", report)
-    text = jlr("status", "cont1").stdout
+    text = jlr("list", "dgx/cont1").stdout
     for part in ("cont1 on dgx", "reconnecting, the line was cut", URL, "1 busy"):
         assert part in text
     assert "work/train.ipynb" in text
-    assert workflows.arguments("listing.listing.report")[0] == "cont1"
+    assert workflows.arguments("listing.listing.report")[0] == "dgx/cont1"
 
 
 @pytest.mark.parametrize(
@@ -130,21 +130,21 @@ def test_logs_pass_on_where_to_begin(
 
 
 @pytest.mark.parametrize(
-    ("flags", "request_"),
+    ("verb", "flags", "request_"),
     [
-        ((), StopRequest()),
-        (("--container",), StopRequest(container=True)),
-        (("--remove", "--force"), StopRequest(remove=True, force=True)),
-        (("--remove", "-y"), StopRequest(remove=True, yes=True)),
+        ("stop", (), StopRequest()),
+        ("stop", ("--container",), StopRequest(container=True)),
+        ("rm", ("--force",), StopRequest(remove=True, force=True)),
+        ("rm", ("-y",), StopRequest(remove=True, yes=True)),
     ],
 )
-def test_stop_prints_what_it_did(
-    flags: tuple[str, ...], request_: StopRequest, jlr: Jlr, workflows: Workflows
+def test_stop_and_rm_print_what_they_did(
+    verb: str, flags: tuple[str, ...], request_: StopRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will(
         "sessions.stop.stop", StopReport("cont1", "dgx", ("stopped Jupyter", "released 8888"))
     )
-    outcome = jlr("stop", "cont1", *flags)
+    outcome = jlr(verb, "cont1", *flags)
     assert outcome.stdout == "dgx/cont1: stopped Jupyter, released 8888\n"
     assert workflows.arguments("sessions.stop.stop")[:2] == ("cont1", request_)
 
@@ -179,7 +179,7 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
         (("stop", "--all"), "sessions.stop.stop_all", StopAllReport((), None), []),
         (("open", "--no-browser"), "sessions.open.address", ADDRESS, {"url": URL, "page": PAGE}),
         (("restart", "c", "--force"), "sessions.restart.restart", REPORT, REPORT.to_json()),
-        (("renew", "c"), "sessions.restart.renew", RENEWED, RENEWED.to_json()),
+        (("start", "c", "--renew"), "sessions.restart.renew", RENEWED, RENEWED.to_json()),
         (
             ("url", "c"),
             "sessions.open.address",
@@ -187,27 +187,21 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
             {"url": URL, "page": PAGE, "base": BASE, "token": TOKEN},
         ),
         (
-            ("push", "dgx", "a/b"),
+            ("image", "push", "dgx", "a/b"),
             "images.pull.push",
             None,
             {"host": "dgx", "image": "a/b"},
         ),
-        (("login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
+        (("image", "login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
         (
-            ("login", "dgx", "--forget"),
+            ("image", "login", "dgx", "--forget"),
             "images.login.log_out",
             ["this machine's keychain"],
             {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),
         (("disconnect", "dgx"), "selection.destruction.disconnect", ["dgx"], [{"host": "dgx"}]),
-        (
-            ("forget", "dgx"),
-            "hosts.links.forget",
-            ["password of me"],
-            [{"forgotten": "password of me"}],
-        ),
-        (("unmount", "x"), "mounts.unmount.unmount", "/home/x", [{"local": "/home/x"}]),
-        (("unmount", "--all"), "mounts.unmount.unmount_all", [], []),
+        (("mount", "--unmount", "x"), "mounts.unmount.unmount", "/home/x", [{"local": "/home/x"}]),
+        (("mount", "--unmount", "--all"), "mounts.unmount.unmount_all", [], []),
     ],
 )
 def test_under_json_stdout_is_one_value_and_stderr_empty(
@@ -231,29 +225,42 @@ def test_under_json_what_was_stopped_is_told_beside_the_error(
     assert (outcome.code, json.loads(outcome.stderr)) == (7, error)
 
 
-def test_rm_is_stop_remove_and_asks_like_it(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.stop.stop", StopReport("cont1", "dgx", ("removed the container",)))
-    assert jlr("rm", "cont1").stdout == "dgx/cont1: removed the container\n"
-    assert workflows.arguments("sessions.stop.stop")[:2] == ("cont1", StopRequest(remove=True))
+def test_disconnect_forgets_on_request(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("selection.destruction.disconnect", lambda *_, **__: iter(["dgx"]))
+    workflows.will("hosts.links.forget", ["password of me"])
+    told = jlr("disconnect", "dgx", "--forget", "--json")
+    assert json.loads(told.stdout) == [{"host": "dgx"}, {"forgotten": "password of me"}]
+    assert jlr("disconnect", "--all", "--forget").code == 2
 
 
-@pytest.mark.parametrize("alias", ["ls", "ps"])
-def test_ls_and_ps_are_list(alias: str, jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("listing.listing.reports", [])
-    assert jlr(alias, "--json").stdout == "[]\n"
+@pytest.mark.parametrize(
+    ("short", "story", "answer"),
+    [
+        (("ls",), "listing.listing.reports", []),
+        (("ps",), "listing.listing.reports", []),
+        (("runs",), "jobs.known_jobs.listed", []),
+        (("images", "dgx"), "images.save.images", []),
+    ],
+)
+def test_short_words_stand_for_lists(
+    short: tuple[str, ...], story: str, answer: list[str], jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will(story, answer)
+    assert jlr(*short, "--json").stdout == "[]\n"
 
 
 def test_help_of_a_command_is_its_help(jlr: Jlr) -> None:
     assert jlr("help", "stop").stdout == jlr("stop", "--help").stdout
-    assert jlr("help").stdout == jlr("--help").stdout
+    assert jlr("help", "image", "rm").stdout == jlr("image", "rm", "--help").stdout
+    assert jlr("help").stdout == jlr("-h").stdout
     unknown = jlr("help", "xyzzy")
     assert (unknown.code, "no such command `xyzzy`" in unknown.stderr) == (2, True)
 
 
 def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows) -> None:
-    refused = jlr("stop", "--all", "a b", "cont1", "--force", "--remove")
+    refused = jlr("rm", "--all", "a b", "cont1", "--force")
     assert refused.code == 2
-    assert "`jlr stop 'a b' cont1 --remove --force` stops only what is named" in refused.stderr
+    assert "`jlr rm 'a b' cont1 --force` takes only what is named" in refused.stderr
     assert not workflows.calls
 
 

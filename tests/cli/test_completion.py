@@ -4,29 +4,78 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.shell_completion import CompletionItem
 
+from jlremote.cli.completion import candidates, shell_setup
 from jlremote.cli.completion import shell_answers as shells
 from jlremote.editors import ssh_config as ssh_config_line
+from jlremote.hosts import links
 from jlremote.laptop.known_names import host_names
+from jlremote.link.client import dial
 from jlremote.questions import NeverAsks
 from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.terminal import Terminal
 from tests.long import LONG
 
-SCRIPTS = Path(__file__).parents[2] / "completions"  # links to the files that the package ships
 
-
-@pytest.mark.parametrize("shell", shells.SCRIPTS)
-def test_the_script_of_a_shell_names_its_shell_and_calls_jlr(shell: str, jlr: Jlr) -> None:
+@pytest.mark.parametrize("shell", shells.SHELLS)
+def test_the_script_of_a_shell_calls_jlr_and_shows_no_errors(shell: str, jlr: Jlr) -> None:
     outcome = jlr("completion", shell)
     assert outcome.code == 0
-    assert f"# Completion of jlr for {shell}" in outcome.stdout
-    assert f"_JLR_COMPLETE={shell}_complete" in outcome.stdout
+    assert f"{shell}_complete" in outcome.stdout
+    assert "2>/dev/null" in outcome.stdout or "2>$null" in outcome.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", LONG("zsh"), LONG("fish")])
+def test_the_shell_that_runs_jlr_is_found(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here")
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    line = f"{sys.executable} -m jlremote completion; echo done"
+    shown = subprocess.run((shell, "-c", line), capture_output=True, text=True, check=True)
+    assert f"{shell}_complete" in shown.stdout
+
+
+def test_without_a_parent_the_login_shell_counts(monkeypatch: pytest.MonkeyPatch, jlr: Jlr) -> None:
+    monkeypatch.setattr(shell_setup, "_parents", lambda: iter(["pwsh.exe", "bash"]))
+    assert "Register-ArgumentCompleter" in jlr("completion").stdout
+    monkeypatch.setattr(shell_setup, "_parents", lambda: iter(["init"]))
+    monkeypatch.setenv("SHELL", "/usr/bin/fish")
+    assert "fish_complete" in jlr("completion").stdout
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    outcome = jlr("completion", "--install")
+    assert outcome.code == 2
+    assert "name it: `jlr completion bash`" in outcome.stderr
+
+
+def test_powershell_gets_each_candidate_as_one_word() -> None:
+    completer = shells.PowerShell(None, {}, "jlr", "_JLR_COMPLETE")  # type: ignore[arg-type]
+    words = {
+        "cont1:/data/": "cont1:/data/",
+        "--image=a/b:1": "--image=a/b:1",
+        "me@dgx": "me@dgx",
+        "@lab": "'@lab'",
+        "a$(calc)": "'a$(calc)'",
+        "it's": "'it''s'",
+        "0,3": "'0,3'",
+    }
+    told = {one: completer.format_completion(CompletionItem(one)).split("\n") for one in words}
+    assert told == {one: ["plain", word, "_"] for one, word in words.items()}
+
+
+def test_powershell_is_told_the_line_for_its_profile(jlr: Jlr, laptop: Path) -> None:
+    outcome = jlr("completion", "--install", "powershell")
+    file = laptop / "data" / "jlr" / "jlr.ps1"
+    assert f"wrote {file}\n" in outcome.stdout
+    assert f"Add-Content $PROFILE \". '{file}'\"\n" in outcome.stdout
+    assert file.read_text().startswith("Register-ArgumentCompleter -Native -CommandName jlr ")
 
 
 @pytest.fixture
@@ -74,7 +123,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
 @pytest.mark.parametrize(
     ("line", "candidates"),
     [
-        ("jlr st", ["start", "status", "stop"]),
+        ("jlr st", ["start", "stop"]),
         ("jlr start ", ["gpu.lab.org", "dgx", "dgx-old", "login"]),
         ("jlr start d", ["dgx", "dgx-old"]),
         ("jlr start me@d", ["me@dgx", "me@dgx-old"]),
@@ -82,15 +131,21 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr --verbose --no-input start dgx c", ["cont1"]),
         ("jlr open ", ["cont1", "cont2", "gpu.lab.org/twin", "dgx/twin"]),
         ("jlr stop c", ["cont1", "cont2"]),
-        ("jlr status dgx/", ["dgx/cont1", "dgx/twin"]),
+        ("jlr list dgx/", ["dgx/cont1", "dgx/twin"]),
         ("jlr shell d", ["dgx/cont1", "dgx/twin", "dgx", "dgx-old"]),
         (
             "jlr start dgx --runtime ",
             ["auto", "docker", "podman", "nvidia-docker", "apptainer", "singularity", "none"],
         ),
         ("jlr start dgx --runtime=d", ["--runtime=docker"]),
-        ("jlr stop --r", ["--remove"]),
-        ("jlr completion ", ["bash", "zsh", "fish"]),
+        ("jlr stop --co", ["--container"]),
+        ("jlr completion ", ["bash", "zsh", "fish", "powershell"]),
+        ("jlr run dgx --in ", ["cont1", "twin"]),
+        ("jlr run --in c", ["cont1", "cont2"]),
+        ("jlr run login --image x --in c", ["cont2"]),
+        ("jlr start dgx --image ", []),
+        ("jlr start --gpus ", ["auto", "all", "none"]),
+        ("jlr start dgx --gpus=a", ["--gpus=auto", "--gpus=all"]),
     ],
 )
 def test_a_line_completes_to_its_candidates(
@@ -122,26 +177,69 @@ def test_unreadable_state_has_no_candidates(
     assert "dgx" in complete("jlr start ")
 
 
+def test_a_host_that_is_not_connected_is_not_asked_and_no_link_begins(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a link was begun")
+
+    monkeypatch.setattr(dial, "start_link", refuse)
+    assert complete("jlr start dgx --image ") == complete("jlr cp dgx:") == []
+
+
+def test_a_host_that_does_not_answer_is_given_up(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = threading.Event()
+    monkeypatch.setattr(candidates, "_SECONDS", 0.1)
+    monkeypatch.setattr(links, "is_connected", lambda _: never.wait(60))
+    assert complete("jlr start dgx --gpus ") == ["auto", "all", "none"]
+    never.set()
+
+
 # Completes the names of hosts for `ssh`, which bash by itself does not.
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
-START = {
-    "bash": ("bash", "--noprofile", "--norc", "-i"),
-    "zsh": ("zsh", "-f", "-i"),
-    "fish": ("fish", "-i"),
+# The startup file of a shell, below the home, and what it has before jlr comes.
+STARTUP = {
+    "bash": (".bashrc", f"PS1='ready> '; source {BASH_COMPLETION}\n"),
+    "zsh": (".zshrc", "PS1='ready> '; bindkey -e\n"),
+    "fish": ("config/fish/config.fish", "function fish_prompt; echo 'ready> '; end\n"),
 }
-PREPARE = {
-    "bash": f"PS1='ready> '; source {BASH_COMPLETION}\nsource {{folder}}/jlr.bash\n",
-    "zsh": "PS1='ready> '; bindkey -e\n"
-    "fpath=({folder} $fpath); autoload -U compinit; compinit -D\n",
-    "fish": "function fish_prompt; echo 'ready> '; end; source {folder}/jlr.fish\n",
-}
+
+
+def install(shell: str, jlr: Jlr) -> str:
+    """Install the script for a shell, and do as that says; return the command that it says."""
+    shown = jlr("completion", "--install", shell).stdout
+    command = "".join(line for line in shown.splitlines() if line.startswith("    ")).strip()
+    if command:
+        subprocess.run((shell, "-c", command), check=True)
+    return command
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_fresh_account_is_told_once_what_its_shell_lacks(
+    shell: str, laptop: Path, jlr: Jlr
+) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here")
+    assert bool(install(shell, jlr)) == (shell != "fish")
+    if shell == "bash":  # its package brings a loader, which needs no line
+        assert (
+            laptop / ".bashrc"
+        ).read_text() == f". {laptop}/data/bash-completion/completions/jlr\n"
+        (laptop / ".bashrc").write_text(STARTUP["bash"][1])
+    assert install(shell, jlr) == ""
 
 
 @pytest.fixture(params=["bash", LONG("zsh"), LONG("fish")])
 def shell(
-    request: pytest.FixtureRequest, ssh_config: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    ssh_config: Path,
+    laptop: Path,
+    jlr: Jlr,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Terminal]:
-    """Give a shell at its prompt, with the project's script and `jlr` on the PATH."""
+    """Give a new shell at its prompt, once the script is installed, with `jlr` on the PATH."""
     name = str(request.param)
     if not shutil.which(name) or (name == "bash" and not BASH_COMPLETION.exists()):
         pytest.skip(f"no {name} here, or not its package of completions")
@@ -149,10 +247,13 @@ def shell(
     ssh_config.write_text(ssh_config.read_text("utf-8").replace("INCLUDE config\n", ""), "utf-8")
     ssh_config_line.install(NeverAsks(""), lambda _: None, agreed=True)
     remember(("dgx", "cont1"))
+    file, text = STARTUP[name]
+    (laptop / file).parent.mkdir(parents=True, exist_ok=True)
+    (laptop / file).write_text(text)
+    install(name, jlr)
     folder = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
-    terminal = Terminal(START[name], environment=environment)
-    terminal.type(PREPARE[name].format(folder=SCRIPTS))
+    terminal = Terminal((name, "-i"), environment=environment)
     terminal.wait_for("ready> ")
     terminal.type("echo set''tled\n")
     terminal.wait_for("settled")

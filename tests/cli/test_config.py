@@ -25,9 +25,14 @@ def config(laptop: Path) -> Path:
 
 def test_each_value_has_its_source(jlr: Jlr, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JLR_VOLUME", "/scratch:/scratch")
-    outcome = jlr("config", "me@dgx")
-    assert outcome.code == 0
-    rows = [line.split(maxsplit=2) for line in outcome.stdout.splitlines()]
+    shown, every = jlr("config", "me@dgx"), jlr("config", "me@dgx", "--all")
+    assert (shown.code, every.code) == (0, 0)
+    rows = [line.split(maxsplit=2) for line in every.stdout.splitlines()]
+    short = [line.split(maxsplit=2) for line in shown.stdout.splitlines()]
+    assert [row for row in rows if row[0] in ("OPTION", "volume", "rm", "shm-size")] == [
+        row for row in short if row[0] in ("OPTION", "volume", "rm", "shm-size")
+    ]
+    assert not {"log-opt", "image"} & {row[0] for row in short}, "they are not set"
     for row in (
         ["volume", "/raid/me:/data", "[defaults]"],
         ["volume", "/scratch:/scratch", "JLR_VOLUME"],
@@ -136,7 +141,7 @@ def test_a_setting_is_changed_and_the_other_lines_stay(
         (("gpus", "0", "1"), 2, "`gpus` takes one value"),
         (("host", "x", "--host", "dgx"), 2, "unknown key `host` in `[hosts.dgx]`"),
         (("image", "y", "--host", "box"), 1, "without changing other lines"),
-        ((), 2, "`jlr config set OPTION VALUE`"),
+        ((), 2, "usage: jlr config set OPTION [VALUE]..."),
     ],
 )
 def test_a_setting_that_cannot_be_leaves_the_file_as_it_was(
@@ -154,3 +159,9 @@ def test_the_first_setting_makes_the_file(jlr: Jlr, laptop: Path) -> None:
     made = laptop / "config" / "jlr" / "config.toml"
     assert made.read_text() == '[defaults]\nhost = "dgx"\n'
     assert ["host", "dgx", "[defaults]"] in map(str.split, jlr("config").stdout.splitlines())
+
+
+def test_where_nothing_is_set_that_is_told(jlr: Jlr, laptop: Path) -> None:
+    outcome = jlr("config")
+    assert (outcome.code, outcome.stdout) == (0, "")
+    assert "nothing is set; `jlr config --all` shows every option" in outcome.stderr

@@ -1,30 +1,25 @@
 """The help of each command is grouped, fits the terminal, and has valid examples."""
 
+import ast
+import math
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 import pytest
 
 import jlremote
-from jlremote.cli.command import GROUPS, Command
+from jlremote.cli.command import GROUPS
 from jlremote.cli.keyboard.local_terminal import LocalTerminal
-from jlremote.cli.program import COMMANDS as SECTIONS
-from jlremote.cli.program import EXAMPLES, jlr
+from jlremote.cli.program import EXAMPLES
 from jlremote.errors import JlrError
 from tests.cli.conftest import Jlr, Workflows, remember
-
-COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
-
-
-def command(name: str) -> Command:
-    found = jlr.get_command(click.Context(jlr), name)
-    assert isinstance(found, Command)
-    return found
+from tests.cli.tree import BELOW, COMMANDS, TOP, command, found
 
 
-def calls(examples: tuple[str, ...] | list[str]) -> list[list[str]]:
+def calls(examples: Iterable[str]) -> list[list[str]]:
     """Return the arguments of each call of jlr in example lines, without comments and pipes."""
     found = []
     for line in examples:
@@ -41,23 +36,65 @@ def test_the_help_of_a_command_has_examples_and_fits_the_terminal(
     name: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "110")
-    for flag in ("-h", "--help"):
-        outcome = jlr(name, flag)
-        assert outcome.code == 0
-        assert f"Usage: jlr {name}" in outcome.stdout
-        assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
-        assert max(map(len, outcome.stdout.splitlines())) <= 100
-        assert not re.search("<=|>=", outcome.stdout), "a number that is not in words"
+    outcome = jlr(*name.split(), "--help")
+    assert outcome.code == 0
+    assert f"Usage: jlr {name}" in outcome.stdout
+    assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
+    assert max(map(len, outcome.stdout.splitlines())) <= 100
+    assert not re.search("<=|>=", outcome.stdout), "a number that is not in words"
 
 
-@pytest.mark.parametrize("name", [None, *COMMANDS])
+@pytest.mark.parametrize("name", ["", *TOP, *BELOW])
 def test_help_fits_a_narrow_terminal_and_breaks_at_words(
-    name: str | None, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
+    name: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    text = jlr(*((name,) if name else ()), "--help").stdout.partition("\nExamples:\n")[0]
+    text = jlr(*name.split(), "--help").stdout.partition("\nExamples:\n")[0]
     assert max(map(len, text.splitlines())) <= 80
     assert not re.findall(r".*\w-$", text, re.MULTILINE), "broken in the middle of a name"
+
+
+@pytest.mark.parametrize("path", ["", *TOP, *BELOW])
+def test_dash_h_is_a_page_and_names_the_rest(
+    path: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = jlr(*path.split(), "-h").stdout
+    lines = page.splitlines()
+    wrapped = sum(max(1, math.ceil(len(line) / 80)) for line in lines)
+    assert wrapped <= (30 if path else 40), page
+    assert lines[0].startswith(f"Usage: jlr {path}".rstrip()), page
+    if path in COMMANDS:
+        assert re.fullmatch(rf"`jlr {path} --help` (shows all \d+ options|says more)", lines[-1]), (
+            page
+        )
+
+
+def test_a_bare_call_is_the_page_of_the_group(jlr: Jlr) -> None:
+    for path in ("", "image", "job", "local"):
+        page = jlr(*path.split())
+        assert page.stderr + page.stdout == jlr(*path.split(), "-h").stdout
+
+
+@pytest.mark.parametrize("name", ["start", "run"])
+def test_the_options_of_a_cluster_are_on_a_page_of_their_own(name: str, jlr: Jlr) -> None:
+    assert "--partition" not in jlr(name, "-h").stdout
+    page = jlr(name, "--slurm", "-h").stdout
+    assert ("\nCluster:\n" in page, "--partition" in page, "\n  --image" in page) == (
+        True,
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_a_wrong_call_prints_its_usage_line(path: str, jlr: Jlr) -> None:
+    wrong = jlr(*path.split(), "--no-such-option")
+    assert wrong.code == 2
+    assert f"\nusage: jlr {path}" in wrong.stderr
+    assert (
+        "usage" not in jlr(*path.split(), "--no-such-option", "--json").stderr.partition("hint")[0]
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -69,7 +106,8 @@ def test_the_line_in_the_main_help_begins_like_the_help_of_the_command(name: str
 EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
 REPOSITORY = Path(jlremote.__file__).parent.parent
 GUIDES = sorted((REPOSITORY / "docs/guides").glob("*.md"))
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")), *GUIDES]
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md")), *GUIDES]
+MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 LINES = [
     part
     for page in PAGES
@@ -80,16 +118,40 @@ LINES = [
 DEMO = REPOSITORY / "jlremote/demo/own_files.py"
 
 
-def in_line(*pages: Path) -> list[str]:
-    """Return the calls in the text of pages, without those that stand for several."""
-    texts = (page.read_text("utf-8") for page in pages)
-    found = (one for text in texts for one in re.findall(r"`(jlr [a-z][^`]*)`", text))
-    return [part for one in found if "…" not in one for part in one.split("; ")]
+def in_line(*texts: str) -> list[str]:
+    """Return the calls in texts, without those that stand for several."""
+    found = (one for text in texts for one in re.findall(r"`(jlr\s[a-z][^`]*)`", text))
+    return [part for one in found for part in one.split("; ") if part.startswith("jlr")]
 
 
-SHOWN = calls([*EXAMPLES, *LINES, *in_line(*GUIDES, DEMO)])
-# In prose a command may stand without its arguments.
-MENTIONED = calls(in_line(*(page for page in PAGES if page not in GUIDES)))
+def strings(module: Path) -> list[str]:
+    """Return the literals of a module with text or an argv, without values that vary."""
+    found, inner = [], set()
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            parts = [one.value for one in node.values if isinstance(one, ast.Constant)]
+            inner |= set(map(id, node.values))
+            found.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Tuple):  # as for `shlex.join`
+            words = [one.value for one in node.elts if isinstance(one, ast.Constant)]
+            found += [f"`{' '.join(map(str, words))}`"] if words[:1] == ["jlr"] else []
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found += [node.value] if id(node) not in inner else []
+    return found
+
+
+def texts(*pages: Path) -> list[str]:
+    return [page.read_text("utf-8") for page in pages]
+
+
+SHOWN = calls(
+    [*EXAMPLES, *LINES, *(one for one in in_line(*texts(*GUIDES, DEMO)) if "…" not in one)]
+)
+# In prose and in hints a command may stand without its arguments.
+MENTIONED = calls(
+    re.sub(r"\b(PORT|N)\b", "1", one)
+    for one in in_line(*texts(*PAGES), *(text for module in MODULES for text in strings(module)))
+)
 BEGINNING_WORK = [
     call for call in [*EVERY_CALL, *SHOWN] if call[0] in ("start", "run") and "…" not in call
 ]
@@ -97,13 +159,18 @@ BEGINNING_WORK = [
 
 def complaints(calls: list[list[str]], *but: type[Exception]) -> dict[str, str]:
     """Return what is wrong with calls, except for some errors, or what they leave over."""
-    group, wrong = click.Context(jlr, info_name="jlr"), {}
+    wrong = {}
     for call in calls:
         try:
-            context = command(call[0]).make_context(call[0], call[1:], parent=group)
+            called, group, words = found(call)
+            if isinstance(called, click.Group):
+                continue  # a mention of the group
+            context = called.make_context(" ".join(call), words, parent=group)
             wrong[" ".join(call)] = " ".join(context.args)
         except click.ClickException as failure:
             wrong[" ".join(call)] = "" if isinstance(failure, but) else failure.message
+        except JlrError as failure:
+            wrong[" ".join(call)] = failure.message
         except click.exceptions.Exit:  # of `--help`
             continue
     return {call: why for call, why in wrong.items() if why}
@@ -114,7 +181,12 @@ def test_the_examples_are_valid() -> None:
 
 
 def test_what_is_mentioned_is_valid_as_far_as_it_goes() -> None:
-    mentioned = [call for call in MENTIONED if not {"COMMAND", "SHELL"} & set(call)]
+    mentioned = [
+        [word for word in call if word not in ("…", "...")]
+        for call in MENTIONED
+        if not {"COMMAND", "SHELL"} & set(call)
+    ]
+    assert len(mentioned) > 300
     assert complaints(mentioned, click.MissingParameter, click.BadOptionUsage) == {}
 
 
@@ -129,7 +201,7 @@ def test_the_values_of_the_examples_are_accepted(
     remember(("dgx", "cont1"))
     workflows.will("gpus.pool_gpus.host_of_pool", lambda *_, **__: "dgx")
     ends = ("sessions.start.start", "sessions.start.plan", "jobs.begin.run")
-    for name in (*ends, "jobs.begin_scheduled.estimate"):
+    for name in (*ends, "jobs.begin_scheduled.estimate", "sessions.restart.renew"):
         workflows.will(name, Reached("reached"))
     monkeypatch.setattr(LocalTerminal, "kind", "posix")  # `-t` wants one
     assert [call for call in BEGINNING_WORK if "reached" not in jlr(*call).stderr] == []
@@ -138,14 +210,16 @@ def test_the_values_of_the_examples_are_accepted(
 def test_every_command_that_tells_something_has_json() -> None:
     without = {n for n in COMMANDS if not any("--json" in p.opts for p in command(n).params)}
     # Their output is that of a program, byte for byte, or is itself a shell's input.
-    assert without == {"logs", "shell", "lab", "proxy", "completion"}
+    assert without == {"logs", "job logs", "shell", "local lab", "proxy", "completion"}
 
 
 def test_the_main_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
     text = jlr("--help").stdout
-    for name, (_, line) in COMMANDS.items():
-        assert f"  {name} " in text
-        assert line in text
+    assert len(TOP) == 25, "24 and `proxy`, which is hidden"
+    for name, (_, line) in TOP.items():
+        assert (f"  {name} " in text, line in text) == (
+            (False, False) if name == "proxy" else (True, True)
+        )
     for code in (0, 1, 2, 3, 4, 5, 6, 7, 130):
         assert f" {code}  " in text
     assert max(map(len, text.splitlines())) <= 100
@@ -165,8 +239,8 @@ def test_the_help_of_start_has_groups_in_one_column(
 
 
 def test_a_command_whose_options_have_no_headings_has_one_group(jlr: Jlr) -> None:
-    for name, first in (("build", "--on-host DIR"), ("open", "--browser NAME")):
-        text = jlr(name, "--help").stdout
+    for name, first in (("image build", "--on-host DIR"), ("open", "--browser NAME")):
+        text = jlr(*name.split(), "--help").stdout
         assert f"\nOptions:\n  {first}" in text
         assert not re.search("^(Session|This machine):$", text, re.MULTILINE)
 

@@ -20,9 +20,9 @@ def test_a_host_without_images_names_the_command_that_pulls_one(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("images.save.images", [])
-    outcome = jlr("images", "dgx")
+    outcome = jlr("image", "list", "dgx")
     assert (outcome.code, outcome.stdout) == (0, "")
-    assert outcome.stderr == "no images on dgx; `jlr pull dgx IMAGE` pulls one\n"
+    assert outcome.stderr == "no images on dgx; `jlr image pull dgx IMAGE` pulls one\n"
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def test_the_engine_is_that_of_the_flags_or_of_the_settings(
 ) -> None:
     settle(laptop, "[hosts.dgx]\nruntime = 'podman'\n")
     workflows.will("images.pull.push", None)
-    assert jlr("push", "dgx", "me/torch", *argv).code == 0
+    assert jlr("image", "push", "dgx", "me/torch", *argv).code == 0
     assert workflows.arguments("images.pull.push")[3] == engine
     workflows.calls.clear()
-    assert jlr("pull", "dgx", "me/torch", "--runtime", "none").code == 2
+    assert jlr("image", "pull", "dgx", "me/torch", "--runtime", "none").code == 2
     assert not workflows.calls
 
 
@@ -50,7 +50,7 @@ def test_build_passes_on_its_folder_tags_and_arguments(
 ) -> None:
     workflows.will("images.build.build", BuildReport("dgx", ("a", "b:2"), ID, 1_200_000))
     outcome = jlr(
-        *("build", "dgx", str(tmp_path), "-t", "a", "-t", "b:2"),
+        *("image", "build", "dgx", str(tmp_path), "-t", "a", "-t", "b:2"),
         *("-f", "gpu.Dockerfile", "--build-arg", "BASE=x"),
     )
     assert outcome.stdout == "a, b:2: 0123456789ab, 1.2 MB\n"
@@ -64,32 +64,34 @@ def test_save_tells_what_is_not_in_the_image_and_which_variables_are(
 ) -> None:
     report = SaveReport("dgx", "me/torch", ID, 5_000, ("/data (volume)",), ("HF_TOKEN", "X"))
     workflows.will("images.save.save", report)
-    outcome = jlr("save", "cont1", "me/torch")
+    outcome = jlr("image", "save", "cont1", "me/torch")
     assert outcome.stdout == "me/torch: 0123456789ab, 5 kB\n"
     assert outcome.stderr.splitlines() == [
         "not in the image: /data (volume)",
         "the image contains these variables with their values: HF_TOKEN, X",
     ]
-    assert json.loads(jlr("save", "cont1", "me/torch", "--json").stdout) == report.to_json()
+    assert (
+        json.loads(jlr("image", "save", "cont1", "me/torch", "--json").stdout) == report.to_json()
+    )
 
 
 @pytest.mark.parametrize("other", ["--keep", "--password-stdin"])
 def test_a_key_cannot_be_forgotten_and_given_at_once(
     other: str, jlr: Jlr, workflows: Workflows
 ) -> None:
-    assert jlr("login", "dgx", "--forget", other).code == 2
+    assert jlr("image", "login", "dgx", "--forget", other).code == 2
     assert not workflows.calls
 
 
-@pytest.mark.parametrize("verb", ["rmi", "prune"])
+@pytest.mark.parametrize("verb", ["rm", "prune"])
 def test_a_removal_says_what_went_and_what_that_frees(
     verb: str, jlr: Jlr, workflows: Workflows
 ) -> None:
-    function = {"rmi": "remove"}.get(verb, verb)
+    function = {"rm": "remove"}.get(verb, verb)
     image = StoredImage(ID, ("me/torch:1",), "2026-01-02", 9_000_000, ())
     report = RemovalReport("dgx", (image,), ("me/torch:2",), 5_000_000)
     workflows.will(f"images.removal.{function}", report)
-    argv = (verb, "dgx", *(("me/torch:1",) if verb == "rmi" else ()))
+    argv = ("image", verb, "dgx", *(("me/torch:1",) if verb == "rm" else ()))
     stayed = "removed the name me/torch:2; its image stays"
     assert jlr(*argv).stdout == f"deleted me/torch:1\n{stayed}\nfreed 5 MB\n"
     told = json.loads(jlr(*argv, "--json").stdout)
@@ -98,9 +100,9 @@ def test_a_removal_says_what_went_and_what_that_frees(
 
 
 def test_a_removal_is_never_guessed_and_images_that_are_files_are_refused(jlr: Jlr) -> None:
-    assert "`jlr rmi`" not in jlr("rmii", "dgx", "x").stderr
-    assert jlr("rmi", "dgx").code == 2
-    for argv in (("rmi", "dgx", "x.sif"), ("prune", "dgx")):
+    assert "`jlr image rm`" not in jlr("image", "rmm", "dgx", "x").stderr
+    assert jlr("image", "rm", "dgx").code == 2
+    for argv in (("image", "rm", "dgx", "x.sif"), ("image", "prune", "dgx")):
         refused = jlr(*argv, "--runtime", "apptainer")
         assert refused.code == 2
         assert "images of `apptainer` are files" in refused.stderr

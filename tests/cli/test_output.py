@@ -10,9 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 
 from jlremote.cli.screen.program_output import CellOutput
+from jlremote.cli.screen.terminal import set_colour, tell
 from jlremote.output.notebook_copy import Saved
 from jlremote.output.recorded_files import Record
 from jlremote.output.runs import runs_of
@@ -42,6 +44,11 @@ def test_each_run_has_a_heading_its_output_and_how_it_ended(jlr: Jlr, workflows:
     assert lines[:3] == [" 99%", "E: e", "[7] ok after 1m1s; output is missing"]
     assert lines[3].startswith("output is missing from ? to 1970-01-01 ")
     assert workflows.arguments("output.reading.recorded")[:2] == ("cont1", "a.ipynb")
+    for count in (0, 1, 2, 9):
+        last = jlr("output", "cont1", "--tail", str(count)).stdout.splitlines()
+        assert last == outcome.stdout.splitlines()[max(0, 5 - count) :]
+        told = json.loads(jlr("output", "cont1", "--tail", str(count), "--json").stdout)
+        assert len(told) == min(count, 1)
 
 
 def test_json_is_an_object_for_each_run(jlr: Jlr, workflows: Workflows) -> None:
@@ -97,6 +104,7 @@ def test_a_copy_is_told_with_what_is_in_it(jlr: Jlr, workflows: Workflows, tmp_p
     ("argv", "words"),
     [
         (("--save", "x.ipynb", "-f"), "cannot be combined"),
+        (("--save", "x.ipynb", "--tail", "2"), "cannot be combined"),
         (("--force",), "`--force` is for `--save`"),
         (("--save", "missing/x.ipynb"), "there is no folder `missing`"),
         (("--save", "here.ipynb"), "`here.ipynb` exists"),
@@ -114,6 +122,7 @@ def test_what_cannot_be_meant_is_refused_before_the_host_is_asked(
 
 WATCHED = """
 from jlremote.cli.screen.program_output import CellOutput
+from jlremote.cli.screen.terminal import set_colour, tell
 from jlremote.output.view import Live
 from tests.output.parts import code, end, record, stream
 
@@ -147,3 +156,28 @@ def test_signs_that_the_output_has_no_code_for_are_replaced(
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(binary := io.BytesIO(), "latin-1"))
     CellOutput().show([Line("text", "é ✓ \udc80")])
     assert binary.getvalue() == b"\xe9 ? \\x80\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "when", "printed"),
+    [
+        ({}, "auto", "✓ a… → b"),
+        ({"FORCE_COLOR": "1"}, "auto", "\x1b[32m✓\x1b[0m a… → b"),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, "auto", "✓ a… → b"),
+        ({"FORCE_COLOR": "1"}, "never", "✓ a… → b"),
+        ({"NO_COLOR": "1"}, "always", "\x1b[32m✓\x1b[0m a… → b"),
+        ({"LC_ALL": "C"}, "auto", "+ a... -> b"),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, "auto", "+ a... -> b"),  # as Python coerces it
+        ({"LANG": "C", "LC_CTYPE": "de_DE.UTF-8"}, "auto", "✓ a… → b"),
+        ({"LC_CTYPE": "C.UTF-8"}, "auto", "✓ a… → b"),
+    ],
+)
+def test_colours_and_signs_are_those_that_the_environment_wants(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], when: str, printed: str
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.setenv(name, variables.get(name, ""))
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(binary := io.BytesIO(), "utf-8"))
+    set_colour(when)
+    tell(f"{click.style('✓', fg='green')} a… → b")
+    assert binary.getvalue().decode() == f"{printed}\n"

@@ -195,6 +195,7 @@ def test_a_browser_that_does_not_open_is_a_note_or_with_a_flag_an_error(
     outcome = jlr("start", "dgx", "cont1")
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert "there is no display here; open the URL yourself" in outcome.stderr
+    workflows.will("forwards.browser.trouble", None)
     outcome = jlr("start", "dgx", "cont1", "--browser", "opera")
     assert (outcome.code, outcome.stdout) == (1, URL + "\n")
     assert "error: there is no display here" in outcome.stderr

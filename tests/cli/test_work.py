@@ -32,11 +32,11 @@ FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a", host=SimpleNamespa
 
 def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.known_jobs.listed", [("dgx", TRAIN), ("lab", ENDED)])
-    heading, train, sweep = jlr("runs").stdout.splitlines()
+    heading, train, sweep = jlr("job", "list").stdout.splitlines()
     assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND"]
     assert train.split()[:5] == ["train-3f2a", "dgx", "running", "2h", "0,1"]
     assert sweep.split() == ["sweep", "lab", "exit", "3", "sweep", "./sweep.sh"]
-    facts = json.loads(jlr("runs", "--json").stdout)
+    facts = json.loads(jlr("job", "list", "--json").stdout)
     assert facts == [{"host": "dgx"} | TRAIN.to_json(), {"host": "lab"} | ENDED.to_json()]
     assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", facts[0]["since"])
 
@@ -47,7 +47,7 @@ def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
     runs = Job("a", "running", "x", job="7", node="n1", until=time.time() + 7230)
     late = Job("b", "ended", "x", exit_code=143, job="8", detail="TIMEOUT: its time limit …")
     workflows.will("jobs.known_jobs.listed", [("hpc", runs), ("hpc", late)])
-    _, first, second = jlr("runs").stdout.splitlines()
+    _, first, second = jlr("job", "list").stdout.splitlines()
     assert first.split() == ["a", "hpc", "running,", "2h", "left", "n1", "x"]
     assert second.split()[2] == "TIMEOUT"
 
@@ -58,7 +58,7 @@ def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
     place = "number 2 in the queue: all are busy"
     gpus = Job("b", "waiting", "x", reason="all are busy", detail=place)
     workflows.will("jobs.known_jobs.listed", [("hpc", queued), ("dgx", gpus)])
-    first, second = jlr("runs").stderr.splitlines()
+    first, second = jlr("job", "list").stderr.splitlines()
     assert first.startswith("`hpc/a` waits: others are before it; estimated start: ")
     assert second == f"`dgx/b`: {place}"
 
@@ -66,7 +66,7 @@ def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
 def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.known_jobs.clean", ["dgx/old"])
     workflows.will("jobs.known_jobs.listed", [])
-    outcome = jlr("runs", "dgx", "--clean")
+    outcome = jlr("job", "list", "dgx", "--clean")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert outcome.stderr.splitlines()[0] == "deleted dgx/old"
     assert "no jobs" in outcome.stderr
@@ -141,7 +141,7 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     assert workflows.arguments("jobs.begin.run")[0].scheduled is None
 
 
-@pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
+@pytest.mark.parametrize("command", [("job", "attach", "train"), ("run", "dgx", "--", "true")])
 def test_the_exit_code_of_a_job_is_that_of_the_command(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
@@ -159,7 +159,7 @@ def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows
     assert not [name for name, _, _ in workflows.calls if name == "jobs.follow.follow"]
 
 
-@pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
+@pytest.mark.parametrize("command", [("job", "attach", "train"), ("run", "dgx", "--", "true")])
 def test_a_job_as_json_is_told_at_its_end(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
@@ -173,7 +173,7 @@ def test_a_job_as_json_is_told_at_its_end(
     workflows.will("jobs.known_jobs.find", FOUND)
     workflows.will("jobs.begin.run", [FOUND])
     workflows.will("jobs.follow.follow", shown)
-    outcome = jlr(command[0], "--json", *command[1:])
+    outcome = jlr(*command[:2], "--json", *command[2:])
     assert (outcome.code, outcome.stderr) == (1, "begun\n")
     assert json.loads(outcome.stdout) == {"host": "dgx"} | ENDED.to_json()
 
@@ -220,7 +220,7 @@ def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
 ) -> None:
     workflows.will("jobs.known_jobs.meant", FOUND)
     workflows.will("jobs.known_jobs.stop", ["stopped", "deleted"])
-    assert jlr("stop", "train", "--remove").stdout == "dgx/train-3f2a: stopped, deleted\n"
+    assert jlr("rm", "train").stdout == "dgx/train-3f2a: stopped, deleted\n"
     assert workflows.arguments("jobs.known_jobs.stop")[1] == StopRequest(remove=True)
     refused = jlr("stop", "train", "--container")
     assert refused.code == 2
@@ -246,7 +246,7 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
         (("~/x", "cont1:data"), MountRequest("~/x", "cont1", "data")),
         (("x", "cont1:"), MountRequest("x", "cont1")),
         (("x", "me@dgx/other:/data"), MountRequest("x", "me@dgx/other", "/data")),
-        (("data/x:y",), MountRequest("data/x:y")),
+        (("./data/x:y",), MountRequest("./data/x:y")),
         (("dgx/cont1", "~/x"), MountRequest("~/x", "dgx/cont1")),
         (("cont1", "x"), MountRequest("x", "cont1")),
         (("unknown", "~/x"), MountRequest("~/x", "unknown")),
@@ -291,14 +291,14 @@ def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) 
 
 
 def test_unmount_needs_a_folder_or_all_and_tells_each(jlr: Jlr, workflows: Workflows) -> None:
-    assert [jlr("unmount", *argv).code for argv in ((), ("x", "--all"))] == [2, 2]
+    assert [jlr("mount", "--unmount", *argv).code for argv in ((), ("x", "--all"))] == [2, 2]
     workflows.will("mounts.unmount.unmount", "/home/me/x")
-    assert jlr("unmount", "x").stdout == "unmounted /home/me/x\n"
+    assert jlr("mount", "--unmount", "x").stdout == "unmounted /home/me/x\n"
     workflows.will("mounts.unmount.unmount_all", ["/a", "/b"])
-    assert jlr("unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
+    assert jlr("mount", "--unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
     assert workflows.calls[-1][2] == {"force": True, "yes": False}
     workflows.will("mounts.unmount.unmount_all", [])
-    assert jlr("unmount", "--all").stderr == "nothing is mounted\n"
+    assert jlr("mount", "--unmount", "--all").stderr == "nothing is mounted\n"
 
 
 def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows: Workflows) -> None:
@@ -334,7 +334,9 @@ def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(laptop, "[defaults]\neditor = 'zed'\n")
-    workflows.will("editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None))
+    workflows.will(
+        "editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None, is_host=False)
+    )
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")
     assert missing.code == 6

@@ -24,7 +24,7 @@ def check_clients(session: Session, node: str, environment: str) -> None:
     """
     laptop, name, home = session.laptop, session.name, session.laptop.folder / "home"
     config, data = home / "clients_config", os.urandom(1_000_001)
-    config.write_text(laptop.jlr("ssh-config").stdout, encoding="utf-8")
+    config.write_text(laptop.jlr("config", "ssh").stdout, encoding="utf-8")
     (home / "data").write_bytes(data)
     there = secrets.token_hex(4)
 
@@ -76,7 +76,7 @@ def check_clients(session: Session, node: str, environment: str) -> None:
 def check_local_kernel(session: Session, node: str) -> None:
     """Check that a notebook of the laptop runs on the node."""
     laptop, name, home = session.laptop, session.name, session.laptop.folder / "home"
-    [kernel] = json.loads(laptop.jlr("kernels", "install", name, "--json").stdout)
+    [kernel] = json.loads(laptop.jlr("local", "kernels", "install", name, "--json").stdout)
     cell = {"cell_type": "code", "id": "a", "source": CELL, "metadata": {}, "outputs": []}
     document = {"cells": [cell | {"execution_count": None}], "metadata": {}}
     (home / "n.ipynb").write_text(json.dumps(document | {"nbformat": 4, "nbformat_minor": 5}))
@@ -96,9 +96,9 @@ def check_recorder(session: Session, command: str) -> None:
         words = f"set -- $(cat {own}); kill -9 $(cut -d ' ' -f 4 /proc/$1/stat) $1"
         kernel.run(f"import os; os.system({words!r})")
         told = "its recorder has ended"
-        assert told in laptop.jlr("status", place).stdout
+        assert told in laptop.jlr("list", place).stdout
         again = laptop.jlr(*command.split(), session.name).stderr
         assert f"the recorder of `{session.name}` had ended and was started again" in again
-        wait_until(lambda: told not in laptop.jlr("status", place).stdout, "its next start")
+        wait_until(lambda: told not in laptop.jlr("list", place).stdout, "its next start")
         assert kernel.run("print('recorded', 'again')") == "recorded again\n"
         session.output_with("\nrecorded again")

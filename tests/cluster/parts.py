@@ -98,8 +98,8 @@ def name() -> str:
 
 
 def job(laptop: Laptop, called: str) -> dict[str, Any]:
-    """Return a job as `jlr runs --json` shows it."""
-    listed = laptop.jlr("runs", "zih", "--json")
+    """Return a job as `jlr job list --json` shows it."""
+    listed = laptop.jlr("job", "list", "zih", "--json")
     found: dict[str, Any] = next(j for j in json.loads(listed.stdout) if j["name"] == called)
     return found
 

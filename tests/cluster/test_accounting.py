@@ -61,7 +61,7 @@ def test_limits_of_accounts_are_told_and_who_cancelled_a_job(
         wait_until(lambda: job(zih, called)["reason"] == sentence, f"`{sentence}`")  # noqa: B023
     accounting.slurm("scancel", *(job(zih, each)["job"] for each in (alone[0], single[1])))
     for each in (alone[0], single[1]):
-        done = zih.jlr("attach", each)
+        done = zih.jlr("job", "attach", each)
         assert "CANCELLED: it was cancelled by root" in done.stderr, done
 
 

@@ -114,14 +114,14 @@ def test_a_job_pulls_with_the_registrys_key_also_after_a_pull_that_was_killed(
     registry.push("lab/plain", "me/plain:1")
     words = ("--image", f"docker://{place}/me/plain:1", "--pull-on", "job")
     run = (*SLURM, *words, "--sbatch-arg=--nodelist=node2", "--", "echo", "ran")
-    login = ("login", "zih", place, "--username", "$oauthtoken", "--password-stdin")
+    login = ("image", "login", "zih", place, "--username", "$oauthtoken", "--password-stdin")
     no_tls = startup_line(cluster, "export APPTAINER_NOHTTPS=true")
     with closing(line), no_tls:
         refused = zih.jlr(*run)
         assert (refused.status != 0, refused.stdout) == (True, ""), refused
         assert "authentication required" in refused.stderr
         assert (
-            f"`jlr login zih {place} --username NAME --runtime apptainer` keeps a key"
+            f"`jlr image login zih {place} --username NAME --runtime apptainer` keeps a key"
             in refused.stderr
         )
         known = zih.jlr(*login, "--runtime", "apptainer", stdin=registry.key)

@@ -55,7 +55,7 @@ def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
     kept = cluster.run("controller", "sh", "-c", "cat /var/spool/slurmctld/hash.*/job.*/*")
     assert "scontrol show job" in kept
     assert "xyzzy" not in kept
-    again = zih.jlr("attach", called)
+    again = zih.jlr("job", "attach", called)
     assert (again.status, again.stdout) == (3, done.stdout)
 
 
@@ -89,7 +89,7 @@ def test_ctrl_c_leaves_a_waiting_job_queued_and_stop_takes_it_out(
         started.send_signal(signal.SIGINT)
         rest = "".join(lines)
         assert started.wait(30) == 130
-        assert f"`zih/{called}` stays queued; `jlr attach zih/{called}`" in rest
+        assert f"`zih/{called}` stays queued; `jlr job attach zih/{called}`" in rest
         assert job(zih, called)["state"] == "waiting"
         assert zih.jlr("stop", called).status == 0
         ended = job(zih, called)
@@ -112,7 +112,7 @@ def test_a_job_outlasts_the_laptop_and_is_found_from_another(cluster: Cluster, z
     cluster.run("login", "touch", "/home/alice/go-on")
     zih.run("rm", "-rf", str(zih.folder / "state"))
     (zih.folder / "state").mkdir(mode=0o700)
-    done = zih.jlr("attach", f"zih/{called}")
+    done = zih.jlr("job", "attach", f"zih/{called}")
     cluster.run("login", "rm", "/home/alice/go-on")
     assert (done.status, done.stdout) == (5, "one\ntwo\n")
 
@@ -168,7 +168,7 @@ def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> N
     sleeps = ("--exclusive", "--nodelist=node1", "--output=/dev/null", "--wrap=sleep 300")
     cluster.run("login", "sbatch", "--chdir=/tmp", *sleeps, user="bob")
     cluster.slurm("scontrol", "update", "nodename=node2", "state=down", "reason=test")
-    done = {each: zih.jlr("attach", each) for each in (cancelled, preempted, failed)}
+    done = {each: zih.jlr("job", "attach", each) for each in (cancelled, preempted, failed)}
     cluster.wait_ready()
     assert "CANCELLED: it was cancelled" in done[cancelled].stderr
     assert done[cancelled].status == 143, done[cancelled]
@@ -225,7 +225,7 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
             too_long: f"`jlr stop zih/{too_long}` cancels it; ask for a shorter `--time`",
             reserved: "maintenance begins in ",
         }
-        waiting = {called: zih.spawn("attach", called) for called in advice}
+        waiting = {called: zih.spawn("job", "attach", called) for called in advice}
         for called, waits in waiting.items():
             with waits:
                 assert waits.stdout
@@ -270,7 +270,7 @@ def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     assert refused.status == 1
     assert "invalid partition specified: nope" in refused.stderr
     assert "gpu (up to 2:00:00)" in refused.stderr
-    assert called not in zih.jlr("runs", "zih").stdout
+    assert called not in zih.jlr("job", "list", "zih").stdout
     session = zih.jlr("start", "zih", called, *words[2:5], "--no-browser")
     assert (session.status, "gpu (up to 2:00:00)" in session.stderr) == (1, True), session
     assert called not in zih.jlr("list", "zih").stdout
@@ -290,18 +290,18 @@ def test_a_detached_job_is_kept_until_it_was_read_once(
     assert len(cluster.run("login", *folders).splitlines()) == 1
     wait_until(lambda: job(zih, called)["state"] == "ended", "the end of the job")
     assert zih.jlr("logs", called).stdout.startswith("kept\n")
-    with zih.spawn("attach", called) as cut_off:
+    with zih.spawn("job", "attach", called) as cut_off:
         assert cut_off.stdout
         # Both streams are in one here, in any order.
         assert "kept\n" in (cut_off.stdout.readline(), cut_off.stdout.readline())
         cut_off.kill()
     assert job(zih, called)["exit_code"] == 4
-    read = other.jlr("attach", f"zih/{called}")
+    read = other.jlr("job", "attach", f"zih/{called}")
     assert (read.status, read.stdout) == (4, "kept\n" + 300_000 * "x"), read
     assert "wrong\n" in read.stderr
     for laptop in (zih, other):
-        assert laptop.jlr("attach", f"zih/{called}").status == 6
-    assert called not in zih.jlr("runs", "zih").stdout
+        assert laptop.jlr("job", "attach", f"zih/{called}").status == 6
+    assert called not in zih.jlr("job", "list", "zih").stdout
     assert cluster.run("login", *folders) == ""
 
 

@@ -58,8 +58,8 @@ def stack() -> Iterator[ExitStack]:
 
 @contextmanager
 def watch(laptop: Laptop, called: str) -> Iterator[subprocess.Popen[str]]:
-    """Run `jlr status --watch --json` for the time of a `with` block."""
-    with laptop.spawn("status", called, "--watch", "--json") as watching:
+    """Run `jlr list --watch --json` for the time of a `with` block."""
+    with laptop.spawn("list", called, "--watch", "--json") as watching:
         try:
             yield watching
         finally:
@@ -68,7 +68,7 @@ def watch(laptop: Laptop, called: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def watched(watching: subprocess.Popen[str], state: str, reason: str | None = None) -> Any:
-    """Return the next report of `jlr status --watch --json` with a state and a reason."""
+    """Return the next report of `jlr list --watch --json` with a state and a reason."""
     assert watching.stdout
     told = (json.loads(line) for line in watching.stdout)
     return next(each for each in told if (each["state"], each["reason"]) == (state, reason))
@@ -98,7 +98,7 @@ def check_stop_is_refused(session: Session) -> None:
     begun = laptop.jlr("run", "zih", "--in", called, "--name", inside, "-d", "--", "sleep", "64")
     assert begun.status == 0, begun
     failed(laptop.jlr("stop", called), 7, f"`zih/{called}` runs the program `sleep 64`")
-    assert laptop.jlr("stop", f"zih/{inside}", "--remove", "--yes").status == 0
+    assert laptop.jlr("rm", f"zih/{inside}", "--yes").status == 0
 
 
 def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
@@ -213,7 +213,7 @@ def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
     kept = cluster.run("controller", "sh", "-c", "cat /var/spool/slurmctld/hash.*/job.*/*")
     assert "jupyter-lab" in kept
     assert "xyzzy" not in kept
-    assert zih.jlr("stop", called, "--remove", "--yes").status == 0
+    assert zih.jlr("rm", called, "--yes").status == 0
     folder = cluster.run("login", "ls", "/home/alice/.local/state/jlr/slurm/servers")
     assert called not in folder
 
@@ -302,7 +302,7 @@ def check_warning(cluster: Cluster, session: Session, desk: Desktop) -> None:
     ((title, text),) = desk.wait()
     assert title == f"zih/{session.name}"
     assert text.startswith("its time limit ends it in 14m")
-    assert text.endswith(f"; `jlr renew zih/{session.name}` queues a successor")
+    assert text.endswith(f"; `jlr start zih/{session.name} --renew` queues a successor")
     assert "its time limit ends it in 14m" in zih.jlr("url", session.name).stderr
 
 
@@ -323,7 +323,7 @@ def ended(session: Session, *words: str) -> None:
     wait_until(lambda: f"its job ended: {words[0]}" in page(session), f"{words} on the page", 60)
     shown = listed(laptop, called)
     assert (shown["state"], shown["url"]) == ("job-ended", None)
-    status = json.loads(laptop.jlr("status", called, "--json").stdout)
+    status = json.loads(laptop.jlr("list", called, "--json").stdout)
     failures = (("start", "zih", called), 6), (("url", called), 1), (("open", called), 1)
     told = [failed(laptop.jlr(*argv), code) for argv, code in failures]
     for text in (page(session), shown["detail"], status["detail"], *told):
@@ -362,9 +362,9 @@ def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
     called = name()
     session = started(zih, called, *on_node(1), "-e", "WORD=xyzzy", host="zih")
     first = session.report["job"]
-    after = json.loads(zih.jlr("renew", called, "--json").stdout)
+    after = json.loads(zih.jlr("start", called, "--renew", "--json").stdout)
     assert (after["follows"], after["name"]) == (first, called)
-    failed(zih.jlr("renew", called), 7, f"job {after['job']} follows job {first}")
+    failed(zih.jlr("start", called, "--renew"), 7, f"job {after['job']} follows job {first}")
     for told in (listed(zih, called), listed(zih, called, "zih")):
         assert (told["state"], told["job"]) == ("up", first)
         assert f"job {after['job']} follows it" in told["detail"]
@@ -377,12 +377,12 @@ def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
     )
     with joined.notebook("a.ipynb") as kernel:
         assert kernel.run("__import__('os').environ['WORD']") == "'xyzzy'"
-    second = json.loads(zih.jlr("renew", called, "--json").stdout)["job"]
+    second = json.loads(zih.jlr("start", called, "--renew", "--json").stdout)["job"]
     cluster.slurm("scancel", str(after["job"]))
     up = ("up", second, session.report["local_port"])
     keys = ("state", "job", "local_port")
     wait_until(lambda: tuple(listed(zih, called)[key] for key in keys) == up, "the second one")
-    third = json.loads(zih.jlr("renew", called, "--json").stdout)["job"]
+    third = json.loads(zih.jlr("start", called, "--renew", "--json").stdout)["job"]
     done = str(zih.jlr("stop", called))
     assert f"cancelled job {third}" in done
     assert f"cancelled job {second}" in done
@@ -424,7 +424,7 @@ def test_what_runs_on_a_node_that_is_silent_is_said_to_be_unknown(
         stopped = zih.jlr("stop", session.name, timeout=120)
         failed(stopped, 7, f"`zih/{session.name}` for busy kernels and programs: ", "--force`")
         with zih.terminal("jlr", "stop", session.name, "--force") as screen:
-            screen.expect("programs that could not be asked for")
+            screen.expect("programs that could not be listed")
             screen.expect("\\(y/N\\) ")
             screen.send("n\r")
             screen.expect("nothing was changed")

@@ -87,7 +87,7 @@ def test_the_log_of_a_session_is_read_in_the_home_also_after_its_job_and_without
     with busy(cluster), zih.spawn("start", "zih", never, *on_node(1), "--no-browser") as waiting:
         assert waiting.stdout
         until(iter(waiting.stdout.readline, ""), "waits:")
-        failed(zih.jlr("logs", never), 6, "there is no log", f"`jlr status zih/{never}`")
+        failed(zih.jlr("logs", never), 6, "there is no log", f"`jlr list zih/{never}`")
         waiting.terminate()
 
 
@@ -147,19 +147,19 @@ def test_without_an_answer_nothing_is_ended_deleted_or_doubled(
     with silent(cluster, SILENCES[how]):
         shown = listed(laptop, session, "zih")
         assert (shown["state"], "Slurm does not answer" in shown["detail"]) == ("up", True)
-        status = laptop.jlr("status", session).stdout
+        status = laptop.jlr("list", session).stdout
         assert "Slurm does not answer" in status
         assert job(laptop, called)["state"] == "unknown"
-        cleaned = laptop.jlr("runs", "zih", "--clean", "--yes")
+        cleaned = laptop.jlr("job", "list", "zih", "--clean", "--yes")
         assert (cleaned.status, f"deleted zih/{called}" in cleaned.stderr) == (0, False), cleaned
         for words in ((), JUPYTER):
             assert started(laptop, session, *words, host="zih").url == shown["url"]
         again = laptop.jlr("run", "zih", "--slurm", "--name", called, "--", "true")
         failed(again, 7, f"a job `{called}` already exists")
-        first = laptop.jlr("renew", session, "--json")
+        first = laptop.jlr("start", session, "--renew", "--json")
         if first.status == 0:  # only of the first silence
             assert json.loads(first.stdout)["name"] == session
-        failed(laptop.jlr("renew", session), 7, "follows job")
+        failed(laptop.jlr("start", session, "--renew"), 7, "follows job")
     assert sorted(jobs(cluster, session)) == ["PENDING", "RUNNING"]
     assert jobs(cluster, called) == ["RUNNING"]
     assert laptop.jlr("logs", called).stdout == "up\n"
@@ -188,7 +188,7 @@ def test_a_slurmctld_that_is_silent_is_told_early_and_named(
     try:
         for words in (
             ("list", "zih"),
-            ("status", session),
+            ("list", session),
             ("run", "zih", "--slurm", "--", "true"),
         ):
             began = time.monotonic()

@@ -55,7 +55,7 @@ def test_the_reason_of_a_job_that_slurm_could_not_start_is_told(
     why = "Slurm says `FAILED (JobLaunchFailure)` with signal 53"
     told = f"{why}: it ended before its command began"
     assert job(zih, called)["detail"] == told
-    assert why in zih.jlr("runs", "zih").stdout
+    assert why in zih.jlr("job", "list", "zih").stdout
 
 
 def test_lists_tell_why_jobs_wait_and_when_slurm_expects_them_to_begin(
@@ -69,7 +69,7 @@ def test_lists_tell_why_jobs_wait_and_when_slurm_expects_them_to_begin(
         shown = listed(zih, session)
         assert f"job {shown['job']} waits: {shown['reason']}; {estimate}" in shown["detail"]
         wait_until(lambda: job(zih, called)["starts"], "the job's estimate", 60)
-        told = zih.jlr("runs", "zih").stderr
+        told = zih.jlr("job", "list", "zih").stderr
         assert f"`zih/{called}` waits: {job(zih, called)['reason']}; {estimate}" in told
         waiting.terminate()
 
@@ -95,7 +95,9 @@ def test_time_is_told_by_the_clusters_clock(zih: Laptop, other: Laptop) -> None:
     other.environment["PYTHONPATH"] = str(other.folder / "home")
     called = detached(zih, "--time", "20", "--gres", "gpu:1")
     wait_until(lambda: job(other, called)["state"] == "running", "the start of the job")
-    row = next(line for line in other.jlr("runs", "zih").stdout.splitlines() if called in line)
+    row = next(
+        line for line in other.jlr("job", "list", "zih").stdout.splitlines() if called in line
+    )
     assert re.search(r"running, (19|20)m left +\d+s ", row), row
     assert re.search(r" (19|20)m", other.jlr("gpus", "zih").stdout)
 
@@ -103,16 +105,18 @@ def test_time_is_told_by_the_clusters_clock(zih: Laptop, other: Laptop) -> None:
 def test_images_of_a_host_without_an_engine_are_files(cluster: Cluster, zih: Laptop) -> None:
     if cluster.image is None:
         pytest.skip("this machine cannot have Apptainer")
-    way = "`jlr pull zih docker://IMAGE` makes a file of an image for `apptainer`"
-    failed(zih.jlr("images", "zih"), 1, way)
-    failed(zih.jlr("pull", "zih", "me/torch"), 1, way)
-    login = ("login", "zih", "--password-stdin", "--keep")
-    told = failed(zih.jlr(*login, stdin="key"), 1, "`jlr login zih nvcr.io --runtime apptainer`")
+    way = "`jlr image pull zih docker://IMAGE` makes a file of an image for `apptainer`"
+    failed(zih.jlr("image", "list", "zih"), 1, way)
+    failed(zih.jlr("image", "pull", "zih", "me/torch"), 1, way)
+    login = ("image", "login", "zih", "--password-stdin", "--keep")
+    told = failed(
+        zih.jlr(*login, stdin="key"), 1, "`jlr image login zih nvcr.io --runtime apptainer`"
+    )
     assert "docker.io" not in told
     folder = "/home/alice/.local/share/jlr/images"
     make = f"mkdir -p {folder}; touch {folder}/docker.io+me+torch@1.sif"
     cluster.run("login", "sh", "-c", make, user="alice")
-    assert "docker.io/me/torch" in zih.jlr("images", "zih").stdout
+    assert "docker.io/me/torch" in zih.jlr("image", "list", "zih").stdout
 
 
 def test_a_name_that_is_too_long_for_a_socket_is_refused_before_the_queue(

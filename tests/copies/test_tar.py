@@ -68,9 +68,10 @@ class LocalPlace:
     def send(
         self, *sources: Path, into: str, recursive: bool = True, preserve: bool = True
     ) -> None:
+        tar_send.check_sources(sources, recursive=recursive)
         tar_send.send(
             self.report, cast("CopyPlace", self), sources, RemotePath("place", into),
-            recursive=recursive, preserve=preserve,
+            preserve=preserve,
         )  # fmt: skip
 
     def fetch(

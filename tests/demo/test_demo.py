@@ -150,7 +150,7 @@ def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop
 
 
 def kernel_is_busy(machine: Laptop) -> bool:
-    return '"busy"' in machine.jlr("status", "--json").stdout
+    return '"busy"' in machine.jlr("list", "--json").stdout
 
 
 def test_ctrl_c_ends_a_demo_that_is_still_starting(machine: Laptop, run_demo: RunDemo) -> None:

@@ -153,7 +153,7 @@ def test_ctrl_c_removes_what_was_made(laptop: Laptop, own_slow: OwnImage) -> Non
 
 def test_a_name_without_an_address(laptop: Laptop) -> None:
     report = examined(laptop, "no-such-host.invalid")
-    report.failed("name", 5, "has no address", "check the name")
+    report.failed("name", 6, "has no address", "check the name")
     assert report.of("port")["mark"] == "skipped"
     assert report.of("kernel")["text"] == "needs `name`"
 

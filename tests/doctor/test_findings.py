@@ -71,7 +71,7 @@ def test_warnings_and_what_was_not_tried_end_well_and_are_named() -> None:
     )
     untried = verdict(judged(kernel=skip("no image")), "`lab`", "kernel")
     assert untried.exit_code == 0
-    assert untried.text == "`lab`: no fault found, and no kernel tried"
+    assert untried.text == "`lab`: no problem found; no kernel was tried"
 
 
 def test_an_error_brings_its_exit_code_and_its_hint() -> None:

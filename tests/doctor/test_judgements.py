@@ -187,14 +187,14 @@ def test_a_driver_updated_since_boot_is_reported_in_its_own_words() -> None:
 def test_an_image_that_is_missing_or_made_for_another_machine() -> None:
     missing = said("[]\n", 1, "Error: No such image: me/torch\n")
     found = of("image", image=missing)
-    assert (found.exit_code, found.mend) == (6, ("`jlr pull dgx me/torch`",))
+    assert (found.exit_code, found.mend) == (6, ("`jlr image pull dgx me/torch`",))
     unneeded = replace(facts(image=missing), image_needed=False)
     assert finding("image", host_checks.CHECKS, unneeded).mark == "skipped"
 
 
 def test_networks_that_are_left_over_are_told_with_what_removes_them() -> None:
     left = of("networks", networks=said("jlr-a-1\njlr-b-2\n"))
-    assert (left.mark, left.mend) == ("warning", ("jlr prune dgx",))
+    assert (left.mark, left.mend) == ("warning", ("jlr image prune dgx",))
     assert "jlr-a-1, jlr-b-2" in left.text
     assert of("networks", networks=said("", 1)).mark == "skipped", "unknown is not none"
 

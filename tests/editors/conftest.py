@@ -85,7 +85,7 @@ def clients(engine: Engine, sshd: SSHServer, account: Account, keys: Keys) -> It
     with new_laptop(sshd, account, keys) as laptop:
         started(laptop, inside)
         config = laptop.folder / "editors_config"
-        block = laptop.jlr("ssh-config")
+        block = laptop.jlr("config", "ssh")
         assert block.status == 0, block
         config.write_text(block.stdout, encoding="utf-8")
         yield Clients(laptop, inside, config)

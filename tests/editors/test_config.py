@@ -1,4 +1,4 @@
-"""`jlr ssh-config` with a user's own file, names below `.jlr`, and `jlr code`."""
+"""`jlr config ssh` with a user's own file, names below `.jlr`, and `jlr code`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_old_ssh_gets_no_option_that_it_refuses(
     old = home.parent / "ssh"
     old.write_text("""#!/bin/sh
 awk 'tolower($1) == "sessiontype" {
-    print "/dev/stdin: line " NR ": Bad configuration option: sessiontype"; exit }' >&2
+    print FILENAME ": line " NR ": Bad configuration option: sessiontype"; exit }' "$2" >&2
 """)
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{home.parent}:{os.environ['PATH']}")
@@ -142,7 +142,7 @@ def test_names_are_parted_where_a_session_or_a_host_tells(home: Path) -> None:
     for record in (dgx, dotted, twin):
         save(record)
     (home / "config").write_text("Host other\n", encoding="utf-8")
-    config = str(home / "config")
+    config = home / "config"
     for name, selector in (
         ("torch.v2.jlr", "torch.v2"),
         ("torch.v2.lab.jlr", "lab/torch.v2"),
@@ -194,22 +194,22 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
     path = f"{laptop.folder}:{laptop.environment['PATH']}"
     before = laptop.run("env", f"PATH={path}", "jlr", "code", name)
     assert before.status == 1
-    assert "`jlr ssh-config --install`" in before.stderr
-    shown = json.loads(laptop.jlr("ssh-config", "--json").stdout)
-    assert shown == {"block": laptop.jlr("ssh-config").stdout, "installed": False}
-    unasked = laptop.jlr("ssh-config", "--install", "--json")
+    assert "`jlr config ssh install`" in before.stderr
+    shown = json.loads(laptop.jlr("config", "ssh", "--json").stdout)
+    assert shown == {"block": laptop.jlr("config", "ssh").stdout, "installed": False}
+    unasked = laptop.jlr("config", "ssh", "install", "--json")
     assert (unasked.status, unasked.stdout) == (4, ""), unasked
     *lines, error = unasked.stderr.splitlines()
     assert "+ Include " in lines[-1]
     assert "--yes" in json.loads(error)["hint"]
     for changed in (True, False):
-        installed = laptop.jlr("ssh-config", "--install", "--yes", "--json")
+        installed = laptop.jlr("config", "ssh", "install", "--yes", "--json")
         assert (installed.status, installed.stderr) == (0, "")
         change = json.loads(installed.stdout)
         assert change["changed"] == changed
         line, _, _ = Path(change["file"]).read_text("utf-8").partition("\n")
         assert change["line"] == (line if changed else None)
-    assert json.loads(laptop.jlr("ssh-config", "--json").stdout)["installed"]
+    assert json.loads(laptop.jlr("config", "ssh", "--json").stdout)["installed"]
     done = laptop.run("env", f"PATH={path}", "jlr", "code", name)
     assert (done.status, done.stdout, "opening\n" in done.stderr) == (0, "", True), done
     uri = f"vscode-remote://ssh-remote+{name}.jlr/srv"
@@ -217,7 +217,7 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
     done = laptop.run("env", f"PATH={path}", "jlr", "code", name, "--json")
     told = json.loads(done.stdout)
     assert (told["command"].split()[0], told["opened"]) == (str(program), True), done
-    assert laptop.jlr("ssh-config", "--remove", "--yes").status == 0
+    assert laptop.jlr("config", "ssh", "remove", "--yes").status == 0
 
 
 # Prints what it likes where its folder is asked for, and is `sh` otherwise.
@@ -252,7 +252,7 @@ def test_a_containers_folder_is_neither_an_option_nor_a_host(
         (tmp_path / program).write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{noted}\n", "utf-8")
         (tmp_path / program).chmod(0o755)
     path = f"PATH={tmp_path}:{laptop.environment['PATH']}"
-    assert laptop.jlr("ssh-config", "--install", "--yes").status == 0
+    assert laptop.jlr("config", "ssh", "install", "--yes").status == 0
     for odd in ("--gpu-launcher=touch /tmp/x", ".evil.example.com", "@evil/", "/a\x1b[2J", ""):
         hostile(f"{odd}\n")
         refused = laptop.run("env", path, "jlr", "code", name, "--editor", editor)
@@ -268,4 +268,4 @@ def test_a_containers_folder_is_neither_an_option_nor_a_host(
     assert folder == "//evil.example.com/a b&calc;$(x)#?"
     hosts = {"vscode": f"ssh-remote+{name}.jlr", "zed": f"{name}.jlr", "pycharm": "gateway"}
     assert (parts.netloc, parts.fragment) == (hosts[editor], "")
-    assert laptop.jlr("ssh-config", "--remove", "--yes").status == 0
+    assert laptop.jlr("config", "ssh", "remove", "--yes").status == 0

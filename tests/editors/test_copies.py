@@ -109,7 +109,7 @@ git push -q origin HEAD:main; git ls-remote origin main
 @pytest.fixture
 def plain(clients: Clients, tmp_path: Path) -> str:
     """A configuration for programs with an SSH library of their own."""
-    told = clients.laptop.jlr("ssh-config", "--plain")
+    told = clients.laptop.jlr("config", "ssh", "--plain")
     assert not re.search("Include|Match|%", told.stdout), told
     config = tmp_path / "plain"
     config.write_text(f"Host *\n    ForwardAgent no\n{told.stdout}", encoding="utf-8")

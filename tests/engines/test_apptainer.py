@@ -102,7 +102,7 @@ def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Lapt
 def test_stop_ends_all_of_it_and_remove_deletes_its_files(
     session: Session, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> None:
-    stopped = engines_laptop.jlr("stop", NAME, "--remove", "--force", "--yes", timeout=60)
+    stopped = engines_laptop.jlr("rm", NAME, "--force", "--yes", timeout=60)
     assert stopped.status == 0, stopped
     ours = ("squashfuse", "jupyter-lab", "Apptainer runtime")
     wait_until(
@@ -196,11 +196,11 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
         gpus.install(3)
         refused = start(engines_laptop, "lab", "proved")
         assert refused.status == 6, refused
-        assert f"`lab` has no more {first}, {second}, which was given to" in refused.stderr
-        assert "`jlr stop lab/proved --remove` deletes it" in " ".join(refused.stderr.split())
+        assert f"was given {first}, {second}, which `lab` no longer has" in refused.stderr
+        assert "`jlr rm lab/proved` deletes it" in " ".join(refused.stderr.split())
     finally:
         gpus.remove()
-        engines_laptop.jlr("stop", "proved", "--remove", "--force", "--yes", timeout=60)
+        engines_laptop.jlr("rm", "proved", "--force", "--yes", timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_what_its_cells_print_is_recorded(session: Session) -> None:
 def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:
     again = session.start()
     assert (again["runtime"], again["local_port"]) == (session.runtime, session.first["local_port"])
-    status = told(session.laptop, "status", session.name, "--json")
+    status = told(session.laptop, "list", session.name, "--json")
     assert (status["state"], status["runtime"]) == ("up", session.runtime)
 
 
@@ -95,19 +95,19 @@ def test_its_images_are_listed(session: Session) -> None:
         pulled = f".local/share/jlr/images/docker.io+{IMAGE.replace('/', '+')}@1.sif"
         made = f"mkdir -p ~/.local/share/jlr/images && ln -s ~/{SIF} ~/{pulled}"
         assert session.laptop.ssh("lab", made).status == 0
-    found = told(session.laptop, "images", "lab", *session.flags, "--json")
+    found = told(session.laptop, "image", "list", "lab", *session.flags, "--json")
     assert any((image["repository"] or "").endswith(IMAGE) for image in found)
 
 
 def test_a_saved_container_starts_from_its_image(session: Session) -> None:
     if session.runtime == FILES:
-        refused = session.laptop.jlr("save", session.name, "lab/x:1")
+        refused = session.laptop.jlr("image", "save", session.name, "lab/x:1")
         assert (refused.status, "cannot save" in refused.stderr) == (2, True), refused
         return
     image = f"lab/{session.name}:1"
-    saved = told(session.laptop, "save", session.name, image, "--json")
+    saved = told(session.laptop, "image", "save", session.name, image, "--json")
     assert saved["size"] > 0
-    listed = told(session.laptop, "images", "lab", *session.flags, "--json")
+    listed = told(session.laptop, "image", "list", "lab", *session.flags, "--json")
     assert any((i["repository"] or "").endswith(f"lab/{session.name}") for i in listed)
 
 
@@ -143,7 +143,7 @@ def test_a_flag_that_it_does_not_know_is_the_persons_mistake(
 
 
 def test_it_is_removed(session: Session) -> None:
-    result = session.laptop.jlr("stop", session.name, "--remove", "--force", "--yes", timeout=90)
+    result = session.laptop.jlr("rm", session.name, "--force", "--yes", timeout=90)
     assert result.status == 0, result
     missing = session.laptop.jlr("start", "lab", session.name, *session.flags, "--no-browser")
     assert missing.status == 6, missing

@@ -57,7 +57,7 @@ def test_a_session_is_started_listed_and_removed_by_the_name_podman(
         [listed] = [s for s in told(disguised, "list", "lab", "--json") if s["name"] == name]
         assert (listed["runtime"], listed["state"]) == ("podman", "up")
         assert disguised.jlr("shell", name, "--", "echo", "inside").stdout == "inside\n"
-        stopped = disguised.jlr("stop", name, "--remove", "--force", "--yes", timeout=90)
+        stopped = disguised.jlr("rm", name, "--force", "--yes", timeout=90)
         assert stopped.status == 0, stopped
     finally:
         engines_host.remove("podman", name)

@@ -37,9 +37,9 @@ def test_podman_is_found_where_docker_does_not_run_and_needs_no_init(
     try:
         result = without_init.jlr(*words, timeout=120)
         assert result.status == 0, result
-        assert "needs the package `catatonit`" in result.stderr
-        assert told(without_init, "status", name, "--json")["runtime"] == "podman"
-        assert without_init.jlr("stop", name, "--remove", "--yes").status == 0
+        assert "has no package `catatonit`" in result.stderr
+        assert told(without_init, "list", name, "--json")["runtime"] == "podman"
+        assert without_init.jlr("rm", name, "--yes").status == 0
     finally:
         engines_host.remove("podman", name)
 
@@ -49,7 +49,7 @@ def test_a_job_needs_no_init(without_init: Laptop, engines_host: EnginesHost, na
     try:
         result = without_init.jlr(*words, timeout=120)
         assert result.status == 7, result
-        assert "needs the package `catatonit`" in result.stderr
+        assert "has no package `catatonit`" in result.stderr
     finally:
         engines_host.remove("podman", name)
 

@@ -65,7 +65,7 @@ def test_a_container_has_the_gpus_that_were_asked_for(
         again = engines_laptop.jlr(*words, "--no-browser", timeout=120)
         assert "`--gpus` applies" not in again.stderr, again
     finally:
-        engines_laptop.jlr("stop", name, "--remove", "--force", "--yes")
+        engines_laptop.jlr("rm", name, "--force", "--yes")
         engines_host.remove(runtime, name)
 
 
@@ -81,7 +81,7 @@ def test_a_container_keeps_its_gpu_when_the_host_counts_anew(
         new = ("--image", IMAGE, *FLAGS["podman"], "--gpus", "device=1")
         begun = engines_laptop.jlr(*words, *new, timeout=120)
         assert begun.status == 0, begun
-        told = json.loads(engines_laptop.jlr("status", name, "--json").stdout)
+        told = json.loads(engines_laptop.jlr("list", name, "--json").stdout)
         assert told["gpus"] == second[:12]
         assert engines_laptop.jlr("stop", name, "--container", "--yes").status == 0
         gpus.state["gpus"].pop(0)
@@ -98,10 +98,10 @@ def test_a_container_keeps_its_gpu_when_the_host_counts_anew(
         gpus.install()
         refused = engines_laptop.jlr(*words, timeout=120)
         assert refused.status == 6, refused
-        assert f"`lab` has no more {second}" in refused.stderr
+        assert f"was given {second}, which `lab` no longer has" in refused.stderr
     finally:
         podman.describe(podman.DEVICES)
-        engines_laptop.jlr("stop", name, "--remove", "--force", "--yes")
+        engines_laptop.jlr("rm", name, "--force", "--yes")
         engines_host.remove("podman", name)
 
 

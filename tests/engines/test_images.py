@@ -45,7 +45,7 @@ class Desk:
 
     def jlr(self, verb: str, *words: str, stdin: str | None = None) -> Result:
         """Run one of the commands for a host's images."""
-        argv = (verb, "lab", *words, *FLAGS[self.runtime])
+        argv = ("image", verb, "lab", *words, *FLAGS[self.runtime])
         return self.laptop.jlr(*argv, timeout=SECONDS, stdin=stdin)
 
     def log_in(self, registry: str, key: str, *words: str) -> Result:
@@ -120,7 +120,7 @@ def test_images_that_are_removed_together_are_all_told(desk: Desk, folder: Path)
         (folder / "Dockerfile").write_text(f"{recipe}\nCOPY own /{secrets.token_hex(4)}\n")
         built = desk.jlr("build", str(folder), "-t", name)
         assert built.status == 0, built
-    removed = desk.jlr("rmi", base, child, "--yes")
+    removed = desk.jlr("rm", base, child, "--yes")
     assert set(removed.stdout.splitlines()[:2]) == {f"deleted {child}", f"deleted {base}"}, removed
     assert not desk.has(base)
     assert not desk.has(child)
@@ -152,7 +152,7 @@ def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
 
     refused = desk.jlr("push", image)
     assert refused.status == 4, refused
-    assert f"`jlr login lab {desk.registry.name} --username NAME`" in refused.stderr
+    assert f"`jlr image login lab {desk.registry.name} --username NAME`" in refused.stderr
     assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
     pushed = desk.jlr("push", image)
     assert pushed.status == 0, pushed

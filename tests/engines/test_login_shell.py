@@ -74,7 +74,7 @@ def host(engine: Engine, keys: Keys) -> Iterator[Host]:
 def name(host: Host) -> Iterator[str]:
     made = f"lab-{secrets.token_hex(4)}"
     yield made
-    host.laptop.jlr("stop", f"lab/{made}", "--yes", "--force", "--remove")
+    host.laptop.jlr("rm", f"lab/{made}", "--yes", "--force")
     host.engine.remove_containers(made)
 
 
@@ -106,7 +106,7 @@ def test_an_engine_that_was_named_is_looked_for_there_too(host: Host, name: str)
 
 def test_where_it_was_looked_for_is_told(host: Host, name: str) -> None:
     host.profile("PATH=$PATH:/opt/site")
-    for words in (("start", "lab", name, "--image", IMAGE), ("images", "lab")):
+    for words in (("start", "lab", name, "--image", IMAGE), ("image", "list", "lab")):
         missing = host.laptop.jlr(*words)
         assert missing.status == 1, missing
         assert "neither docker nor podman was found on the host: looked for" in missing.stderr

@@ -95,7 +95,7 @@ def test_nvidias_registry_is_logged_in_to_by_its_one_user_name(
     laptop_of_nvidia: tuple[Laptop, Registry],
 ) -> None:
     laptop, registry = laptop_of_nvidia
-    words = ("login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
+    words = ("image", "login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
     accepted = laptop.jlr(*words, stdin=registry.key)
     assert accepted.status == 0, accepted
     assert f"{NAME} accepts the key of {USER};" in accepted.stdout
@@ -130,10 +130,10 @@ def test_an_image_of_nvidias_registry_is_pulled_and_runs_with_its_entrypoint(
     shown = (*job, "--", "sh", "-c", 'echo "$GREETING"')
     refused = laptop.jlr(*shown)
     assert refused.status == 4, refused
-    assert f"`jlr login lab {NAME}`" in refused.stderr
-    keep = ("login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
+    assert f"`jlr image login lab {NAME}`" in refused.stderr
+    keep = ("image", "login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
     assert laptop.jlr(*keep, stdin=registry.key).status == 0
     done = laptop.jlr(*shown)
     assert (done.status, done.stdout) == (0, "== NVIDIA Release ==\ntwo  words\n"), done
-    images = laptop.jlr("images", "lab", "--runtime", "podman", "--json")
+    images = laptop.jlr("image", "list", "lab", "--runtime", "podman", "--json")
     assert f"{NAME}/nvidia/pytorch" in {image["repository"] for image in json.loads(images.stdout)}

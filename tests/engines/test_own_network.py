@@ -24,7 +24,7 @@ def test_a_network_goes_with_its_container_and_leads_there_by_address(
         assert len(networks()) == own
         assert by_address(engines_host) == own
     finally:
-        ended = engines_laptop.jlr("stop", session.name, "--remove", "--force", "--yes", timeout=90)
+        ended = engines_laptop.jlr("rm", session.name, "--force", "--yes", timeout=90)
     assert ended.status == 0, ended
     assert networks() == []
 

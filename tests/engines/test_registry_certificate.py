@@ -41,7 +41,7 @@ def registry(engine: Engine, tmp_path: Path) -> Iterator[Registry]:
 def test_following_the_hint_leads_to_the_question_for_the_key(
     engines_laptop: Laptop, engines_host: EnginesHost, registry: Registry, runtime: str
 ) -> None:
-    pull = ("pull", "lab", f"{registry.name}/me/x:1", *FLAGS[runtime])
+    pull = ("image", "pull", "lab", f"{registry.name}/me/x:1", *FLAGS[runtime])
     refused = engines_laptop.jlr(*pull)
     assert refused.status == 6, refused
     told = re.search(r"certificate into `(\S+)`", refused.stderr)
@@ -56,6 +56,6 @@ def test_following_the_hint_leads_to_the_question_for_the_key(
             run("chown", "-R", engines_host.account.name, str(config))
         known = engines_laptop.jlr(*pull)
         assert known.status == 4, known
-        assert f"jlr login lab {registry.name}" in known.stderr
+        assert f"jlr image login lab {registry.name}" in known.stderr
     finally:
         shutil.rmtree(path.parent)

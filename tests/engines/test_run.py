@@ -51,7 +51,7 @@ def check_end(laptop: Laptop, job: str, where: tuple[str, ...], how: tuple[str, 
     stopped = laptop.jlr("stop", job, *how, timeout=60)
     assert stopped.status == 0, stopped
     assert leavers.left() == []
-    assert laptop.jlr("stop", job, "--remove", "--yes").status == 0
+    assert laptop.jlr("rm", job, "--yes").status == 0
 
 
 HOW = ((), LONG(("--force", "--yes")))
@@ -75,7 +75,7 @@ def test_stop_leaves_nothing_of_a_job_in_a_session(
     image = SIF if runtime == "apptainer" else IMAGE
     started(engines_laptop, job, "--image", image, *FLAGS[runtime])
     check_end(engines_laptop, f"{job}-inside", ("--in", job), how)
-    assert engines_laptop.jlr("stop", job, "--remove", "--force", "--yes").status == 0
+    assert engines_laptop.jlr("rm", job, "--force", "--yes").status == 0
 
 
 def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) -> None:
@@ -91,7 +91,7 @@ def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) ->
     assert terminal.exitstatus == 0
     inside = without_docker.jlr("shell", f"lab/{job}", "--", "echo", "inside", stdin="")
     assert inside.stdout == "inside\n", inside
-    with without_docker.terminal("jlr", "attach", job) as terminal:
+    with without_docker.terminal("jlr", "job", "attach", job) as terminal:
         terminal.send("\rexit $((kept + 4))\r")
         terminal.expect(pexpect.EOF)
         terminal.wait()
@@ -105,7 +105,9 @@ def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
     shutil.copy("/sbin/ldconfig", tmp_path / "program")
     (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY program /\n")
     image, podman = f"lab/{job}:1", FLAGS["podman"]
-    built = engines_laptop.jlr("build", "lab", str(tmp_path), "-t", image, *podman, timeout=120)
+    built = engines_laptop.jlr(
+        "image", "build", "lab", str(tmp_path), "-t", image, *podman, timeout=120
+    )
     assert built.status == 0, built
     asked = ("--name", job, "--image", image, "--user", "1234", *podman)
     done = engines_laptop.jlr("run", "lab", *asked, "--", "/program", "--version", timeout=120)

@@ -44,23 +44,32 @@ def test_the_registry_of_the_hosts_settings_is_asked_and_no_other(
 ) -> None:
     short = f"lab-{secrets.token_hex(4)}/short"
     whole = registry.push_small(short)
-    refused = searching.jlr("pull", "lab", short)
+    refused = searching.jlr("image", "pull", "lab", short)
     assert refused.status == 4, refused
-    assert "`jlr login lab REGISTRY --username NAME`" in refused.stderr, refused
+    assert "`jlr image login lab REGISTRY --username NAME`" in refused.stderr, refused
     assert "docker.io" not in refused.stderr, "which was not asked"
-    log_in = ("login", "lab", registry.name, "--username", USER, "--password-stdin", "--keep")
+    log_in = (
+        "image",
+        "login",
+        "lab",
+        registry.name,
+        "--username",
+        USER,
+        "--password-stdin",
+        "--keep",
+    )
     assert searching.jlr(*log_in, stdin=registry.key).status == 0
     try:
-        pulled = told(searching, "pull", "lab", short, "--json")
+        pulled = told(searching, "image", "pull", "lab", short, "--json")
         has = podman_of("podman", engines_host.account)("image", "inspect", whole)
         assert json.loads(has)[0]["Id"] in pulled["id"]
     finally:
         podman_of("podman", engines_host.account).attempt("rmi", "--force", whole)
-        searching.jlr("login", "lab", registry.name, "--forget")
+        searching.jlr("image", "login", "lab", registry.name, "--forget")
 
 
 def test_a_host_whose_settings_name_no_registry_gets_none_of_ours(without_docker: Laptop) -> None:
-    refused = without_docker.jlr("pull", "lab", "me/nothing")
+    refused = without_docker.jlr("image", "pull", "lab", "me/nothing")
     assert refused.status == 6, refused
     assert "cannot pull `me/nothing`: it names no registry" in refused.stderr
     assert "hint: write it with its registry: Docker Hub's is `docker.io/me/nothing" in (

@@ -42,7 +42,7 @@ def host(
 def owner(host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
     """A laptop whose link knows the password, if there is one."""
     with new_laptop(host.server, host.account, keys) as laptop:
-        words = ("--no-remember", "images", "lab", *BY_SUDO)
+        words = ("--no-remember", "image", "list", "lab", *BY_SUDO)
         with at_terminal(laptop, *words) as terminal:
             if podman.WITH_PASSWORD in run("id", "-Gn", host.account.name).split():
                 terminal.answers("for `sudo docker`: ", PASSWORD)
@@ -83,7 +83,7 @@ def test_a_build(owner: Laptop, host: EnginesHost, name: str) -> None:
     folder = owner.folder / "home" / name
     folder.mkdir()
     (folder / "Dockerfile").write_text("FROM lab/plain\nRUN echo begun; sleep 300\n")
-    with at_terminal(owner, "build", "lab", str(folder), "-t", name, *BY_SUDO) as build:
+    with at_terminal(owner, "image", "build", "lab", str(folder), "-t", name, *BY_SUDO) as build:
         build.sees("\nbegun\r")
         assert left(host, name)
         build.interrupts()
@@ -98,7 +98,7 @@ def test_a_job_goes_on_without_its_watcher_and_is_stopped_by_name(
     name = jobs.name()
     jobs.begin(name, LASTING)
     container_id = container_id_of(host, name)
-    attached = jobs.laptop.spawn("attach", f"lab/{name}")
+    attached = jobs.laptop.spawn("job", "attach", f"lab/{name}")
     assert attached.stdout is not None
     assert attached.stdout.readline() == "begun\n"
     assert left(host, container_id)

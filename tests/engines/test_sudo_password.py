@@ -76,11 +76,11 @@ def newcomer(host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
 
 def images(laptop: Laptop) -> Result:
     """Run a command that needs `sudo`, without a terminal to ask at."""
-    return without_terminal(laptop, "images", "lab", *BY_SUDO, "--json")
+    return without_terminal(laptop, "image", "list", "lab", *BY_SUDO, "--json")
 
 
 def test_a_session_is_started_and_its_page_is_reached(owner: Laptop, session: str) -> None:
-    status = told(owner, "status", session, "--json")
+    status = told(owner, "list", session, "--json")
     assert (status["state"], status["runtime"]) == ("up", "sudo docker")
     url = without_terminal(owner, "url", session).stdout.strip()
     assert url
@@ -94,7 +94,7 @@ def test_commands_are_shown_as_a_person_can_type_them(owner: Laptop, session: st
     assert plan.startswith("sudo docker network create ")
     assert "\nsudo docker create " in plan
     assert plan.endswith(f"\nsudo docker start {session}-2\n")
-    seen = without_terminal(owner, "--verbose", "images", "lab", *BY_SUDO)
+    seen = without_terminal(owner, "--verbose", "image", "list", "lab", *BY_SUDO)
     assert "(sudo docker image ls " in seen.stderr, seen
     assert "sudo -A" not in seen.stderr
 
@@ -138,10 +138,19 @@ def test_a_registrys_key_has_stdin_for_itself(
     with running_registry(engine) as registry, unlocked_keychain(newcomer):
         asked(newcomer, PASSWORD)
         image = registry.push_small("me/behind-sudo:1")
-        login = ("login", "lab", registry.name, "--username", USER, "--password-stdin", *BY_SUDO)
+        login = (
+            "image",
+            "login",
+            "lab",
+            registry.name,
+            "--username",
+            USER,
+            "--password-stdin",
+            *BY_SUDO,
+        )
         done = newcomer.jlr(*login, stdin=registry.key)
         assert done.status == 0, done
-        pulled = newcomer.jlr("pull", "lab", image, *BY_SUDO)
+        pulled = newcomer.jlr("image", "pull", "lab", image, *BY_SUDO)
         assert pulled.status == 0, pulled
         host.engine.try_docker("rmi", "--force", image)
 
@@ -151,7 +160,7 @@ def test_a_link_that_comes_back_still_knows_it(
 ) -> None:
     host.server.drop_connections()
     wait_until(
-        lambda: bool(told(owner, "status", session, "--json")["state"] == "up"), "the link", 60
+        lambda: bool(told(owner, "list", session, "--json")["state"] == "up"), "the link", 60
     )
     assert images(owner).status == 0
 
@@ -174,7 +183,7 @@ def test_it_is_found_nowhere_while_a_command_runs(
         shell.interrupts()
         shell.ends()
     assert not leaked(shell.text)
-    verbose = without_terminal(owner, "--verbose", "images", "lab", *BY_SUDO)
+    verbose = without_terminal(owner, "--verbose", "image", "list", "lab", *BY_SUDO)
     assert "docker image ls" in verbose.stderr
     assert not leaked(str(verbose))
 
@@ -194,7 +203,7 @@ def files(folder: Path) -> Iterator[Path]:
 def test_a_wrong_password_is_asked_for_again_and_one_that_was_changed(
     newcomer: Laptop, host: EnginesHost
 ) -> None:
-    with at_terminal(newcomer, "--no-remember", "images", "lab", *BY_SUDO) as terminal:
+    with at_terminal(newcomer, "--no-remember", "image", "list", "lab", *BY_SUDO) as terminal:
         terminal.answers(ASKED, "wrong")
         terminal.sees("`sudo` refused that password")
         terminal.answers(ASKED, PASSWORD)
@@ -212,12 +221,15 @@ def test_a_wrong_password_is_asked_for_again_and_one_that_was_changed(
 def test_without_a_terminal_none_is_asked_for_and_three_wrong_ones_end_with_a_remedy(
     newcomer: Laptop,
 ) -> None:
-    for words in (("images", "lab", *BY_SUDO), ("--no-input", "images", "lab", *BY_SUDO)):
+    for words in (
+        ("image", "list", "lab", *BY_SUDO),
+        ("--no-input", "image", "list", "lab", *BY_SUDO),
+    ):
         done = without_terminal(newcomer, *words)
         assert done.status == 4, done
         assert "a password is needed, and jlr cannot ask" in done.stderr
         assert "NOPASSWD: /usr/bin/docker" in done.stderr
-    with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
+    with at_terminal(newcomer, "image", "list", "lab", *BY_SUDO) as terminal:
         for wrong in ("wrong", "still wrong", "and again"):
             terminal.answers(ASKED, wrong)
         assert terminal.ends() == 4, terminal.text
@@ -228,7 +240,7 @@ def test_without_a_terminal_none_is_asked_for_and_three_wrong_ones_end_with_a_re
 def test_a_user_without_sudo_gets_an_error(newcomer: Laptop, host: EnginesHost) -> None:
     podman.may_sudo(host.account, None)
     try:
-        with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
+        with at_terminal(newcomer, "image", "list", "lab", *BY_SUDO) as terminal:
             terminal.answers(ASKED, PASSWORD)
             assert terminal.ends() == 1, terminal.text
         assert "does not let this user run `docker`" in terminal.text
@@ -240,7 +252,7 @@ def test_a_user_without_sudo_gets_an_error(newcomer: Laptop, host: EnginesHost) 
 def test_it_can_be_kept_in_the_keychain_and_forgotten(newcomer: Laptop, host: EnginesHost) -> None:
     account = f"sudo-password {host.account.name}@[127.0.0.1]:{host.server.port}"
     with SecretService(newcomer) as keychain:
-        with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
+        with at_terminal(newcomer, "image", "list", "lab", *BY_SUDO) as terminal:
             terminal.answers(ASKED, PASSWORD)
             terminal.sees("keep the sudo password of")
             terminal.answers(KEEP, "y")
@@ -248,7 +260,7 @@ def test_it_can_be_kept_in_the_keychain_and_forgotten(newcomer: Laptop, host: En
         assert keychain.contents() == {account: PASSWORD}
         disconnect(newcomer, "lab")
         assert images(newcomer).status == 0
-        assert newcomer.jlr("forget", "lab").stdout == f"forgot the {account}\n"
+        assert newcomer.jlr("disconnect", "lab", "--forget").stdout == f"forgot the {account}\n"
         disconnect(newcomer, "lab")
         assert images(newcomer).status == 4
 
@@ -270,10 +282,10 @@ def test_where_nothing_else_works_it_is_found_and_asked_for(
         ):
             looked = without_terminal(laptop, "list", "lab", "--json")
             assert "jlr cannot ask" not in looked.stderr, looked
-            with at_terminal(laptop, "images", "lab") as terminal:
+            with at_terminal(laptop, "image", "list", "lab") as terminal:
                 terminal.answers(ASKED, PASSWORD)
                 assert terminal.ends() == 0, terminal.text
-            assert without_terminal(laptop, "images", "lab").status == 0
+            assert without_terminal(laptop, "image", "list", "lab").status == 0
     finally:
         run("gpasswd", "--delete", host.account.name, "sudo")
         run("usermod", "--gid", GROUP, host.account.name)
@@ -298,7 +310,7 @@ def test_containers_on_gpus_are_named_without_a_question(
             ):
                 remember_session(laptop, inside.name, "sudo docker")
                 assert on_gpus(laptop) == [inside.inspect("{{.Id}}")[:12]]
-                with at_terminal(laptop, "images", "lab", *BY_SUDO) as terminal:
+                with at_terminal(laptop, "image", "list", "lab", *BY_SUDO) as terminal:
                     terminal.answers(ASKED, PASSWORD)
                     terminal.answers(KEEP, "y")
                     assert terminal.ends() == 0, terminal.text
@@ -312,7 +324,7 @@ def test_containers_on_gpus_are_named_without_a_question(
                 assert without_terminal(laptop, *words).status == 0
                 disconnect(laptop, "lab")
                 gpus.free(0)
-                done = without_terminal(laptop, "attach", name)
+                done = without_terminal(laptop, "job", "attach", name)
                 assert done.status == 3, done
     finally:
         containers.remove_all()
@@ -341,7 +353,7 @@ def containers_in(told: str) -> list[str | None]:
 
 def asked(laptop: Laptop, password: str) -> Terminal:
     """List the images in a terminal that asks for the password only."""
-    with at_terminal(laptop, "--no-remember", "images", "lab", *BY_SUDO) as terminal:
+    with at_terminal(laptop, "--no-remember", "image", "list", "lab", *BY_SUDO) as terminal:
         terminal.answers(ASKED, password)
         assert terminal.ends() == 0, terminal.text
     return terminal

@@ -20,9 +20,7 @@ def test_a_session_is_started_found_and_removed_through_it(
         again = session.start()
         assert (again["runtime"], again["local_port"]) == (runtime, session.first["local_port"])
         assert session.inside("echo $COLOUR").strip() == "blue"
-        result = engines_laptop.jlr(
-            "stop", session.name, "--remove", "--force", "--yes", timeout=90
-        )
+        result = engines_laptop.jlr("rm", session.name, "--force", "--yes", timeout=90)
         assert result.status == 0, result
         assert engines_host.engine.try_docker("inspect", session.name).status != 0
     finally:

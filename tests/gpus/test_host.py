@@ -38,6 +38,7 @@ def test_each_gpu_lists_its_users_with_container_and_time(
     gpu_host.gpus.occupy(1, int(train.inspect("{{.State.Pid}}")), busy=0)
     first, second = asked(ada)["gpus"]
     assert (first["state"], second["state"]) == ("partly busy", "idle, memory held")
+    assert ada.completions("jlr start lab --gpus ") == ["auto", "all", "none"], "none is free"
     [process] = first["processes"]
     assert process["user"] == other_account.name
     assert process["container"] is None
@@ -57,6 +58,7 @@ def test_a_process_is_told_with_the_moment_of_its_start(
     pid = sleeper(account)
     gpu_host.gpus.occupy(0, pid)
     [process] = asked(ada)["gpus"][0]["processes"]
+    assert ada.completions("jlr run lab --gpus dev") == ["device=1"], "the free one"
     since = datetime.datetime.fromisoformat(process["since"]).timestamp()
     assert abs(since - psutil.Process(pid).create_time()) < 3
 

@@ -33,7 +33,7 @@ def test_a_job_keeps_its_gpu_until_it_ends(
     assert refused.status == 7, refused
     assert name in refused.stderr
     assert bert.jlr(*wanting, "--gpus", "1", "--", "true").status == 0
-    assert ada.jlr("stop", name, "--force", "--remove", "--yes").status == 0
+    assert ada.jlr("rm", name, "--force", "--yes").status == 0
     assert '"reserved"' not in ada.jlr("gpus", "lab", "--json").stdout
 
 
@@ -46,7 +46,7 @@ def test_a_pull_keeps_no_gpu_from_the_job_that_waits_for_it(
     gpu_host.gpus.install(1)
     with running_registry(engine) as registry, unlocked_keychain(ada):
         image = registry.push("lab/plain", "me/with-gpu:1")
-        login = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+        login = ("image", "login", "lab", registry.name, "--username", USER, "--password-stdin")
         assert ada.jlr(*login, stdin=registry.key).status == 0
         name = container.name()
         asked = ("--image", image, "--name", name, "--gpus", "auto")
@@ -88,7 +88,7 @@ def test_a_job_in_a_container_gets_that_ones_own_gpus_alone(
     later = container.name()
     waits = run(inside, "auto", "--name", later, "--detach", "--wait", *show)
     assert waits.status == 0, waits
-    assert ada.jlr("stop", holder, "--force", "--remove", "--yes").status == 0
-    attached = ada.jlr("attach", later, timeout=60)
+    assert ada.jlr("rm", holder, "--force", "--yes").status == 0
+    attached = ada.jlr("job", "attach", later, timeout=60)
     assert (attached.status, attached.stdout) == (0, f"[{own}]\n"), attached
-    assert ada.jlr("stop", later, "--remove", "--yes").status == 0
+    assert ada.jlr("rm", later, "--yes").status == 0

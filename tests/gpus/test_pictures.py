@@ -182,7 +182,7 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     terminal.wait_for_prompt()
 
     terminal.clear()
-    session = Session(ada, json.loads(ada.jlr("status", "--json").stdout))
+    session = Session(ada, json.loads(ada.jlr("list", "--json").stdout)[0])
     training = Training(chromium.new_page(), session)
     wait_until(lambda: len(training.epochs()) > 5, "the first epochs")
     terminal.run("jlr list")
@@ -209,7 +209,7 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
         page = chromium.new_page()
         page.set_content(BESIDE.format(before, training.picture()))
         page.locator("#both").screenshot(path=DOCS / "back-page.png")
-    assert ada.jlr("stop", "--remove", "--yes").status == 0, "the doctor would tell of it"
+    assert ada.jlr("rm", "--yes").status == 0, "the doctor would tell of it"
 
 
 @pytest.mark.long

@@ -65,9 +65,7 @@ def test_a_lease_of_a_running_container_that_vanished_is_told_and_made_again(
     [free, _] = json.loads(without_engine.jlr("gpus", "lab", "--json").stdout)["gpus"]
     assert free["state"] == "free"
     told = ada.jlr("gpus", "lab")
-    assert (
-        f"the lease of the GPUs of `{name}` on `lab` was missing, and is made again" in told.stderr
-    )
+    assert f"the GPUs of `{name}` on `lab` were not reserved, and are again" in told.stderr
     [kept, _] = json.loads(without_engine.jlr("gpus", "lab", "--json").stdout)["gpus"]
     assert [claim["name"] for claim in kept["kept_for"]] == [name]
     assert "was missing" not in ada.jlr("gpus", "lab").stderr
@@ -107,7 +105,7 @@ def test_all_takes_all_and_names_their_users(
     name = container.name()
     answer = start(ada, "lab", name, *NEW, "--gpus", "all")
     assert f"`all` takes GPUs that others use: GPU 0: `{other_account.name}`" in answer.stderr
-    assert json.loads(ada.jlr("status", name, "--json").stdout)["gpus"] == "all"
+    assert json.loads(ada.jlr("list", name, "--json").stdout)["gpus"] == "all"
 
 
 def test_none_is_none_also_in_images_that_ask_for_all(
@@ -180,7 +178,7 @@ def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
     assert ada.jlr("stop", mine.name, "--container", "--yes").status == 0
     theirs = container.name()
     job(bert, theirs, "device=1")
-    words = ("are in use by others", theirs, "--remove`")
+    words = ("are in use by others", theirs, "`jlr rm ")
     failed(start(ada, "lab", mine.name), 7, *words)
     assert not Container(engine, mine.name).running
     given = gpu_host.gpus.uuids[1][:12]
@@ -239,18 +237,24 @@ def test_a_container_that_lost_its_gpus_is_noticed_everywhere(
         "systemd",
         f"`docker restart {without_gpus}`",
     )
-    for command in (("start", "lab", without_gpus, "--no-browser"), ("url",), ("status",)):
+    for command in (
+        ("start", "lab", without_gpus, "--no-browser"),
+        ("url",),
+        ("list", f"lab/{without_gpus}"),
+    ):
         answer = ada.jlr(*command)
         assert answer.status == 0, answer
         for word in words:
             assert word in answer.stdout + answer.stderr, answer
-    report = json.loads(ada.jlr("status", "--json").stdout)
+    report = json.loads(ada.jlr("list", f"lab/{without_gpus}", "--json").stdout)
     assert report["state"] == "up"
     assert words[0] in report["detail"]
 
 
 def jobs_of(laptop: Laptop) -> dict[str, dict[str, Any]]:
-    return {job["name"]: job for job in json.loads(laptop.jlr("runs", "lab", "--json").stdout)}
+    return {
+        job["name"]: job for job in json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
+    }
 
 
 def test_a_place_and_its_gpus_outlast_a_start_that_is_killed_but_not_one_that_is_left(

@@ -197,7 +197,7 @@ def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
             told = near[name].communicate(timeout=280)[0]
             assert near[name].returncode == 0, told
         else:
-            told = laptop.jlr("attach", f"lab/{name}", timeout=280).stdout
+            told = laptop.jlr("job", "attach", f"lab/{name}", timeout=280).stdout
         since, last = (float(line[1:]) for line in told.splitlines() if line.startswith("="))
         runs.append((since, last, set(str(job_of(laptop, name)["gpus"]).split(","))))
     for (begin, end, mine), (other_begin, other_end, theirs) in combinations(runs, 2):
@@ -208,11 +208,11 @@ def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
         assert taken + kept + len(mine) <= 8, f"number {number} has overtaken"
     assert queue_of(ada) == []
     for laptop in (ada, bert):
-        assert laptop.jlr("runs", "lab", "--clean", "--yes").status == 0
+        assert laptop.jlr("job", "list", "lab", "--clean", "--yes").status == 0
 
 
 def job_of(laptop: Laptop, name: str) -> dict[str, object]:
-    found = json.loads(laptop.jlr("runs", "lab", "--json").stdout)
+    found = json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
     (one,) = [job for job in found if job["name"] == name]
     return dict(one)
 
@@ -234,21 +234,21 @@ def test_a_detached_job_waits_on_the_host_whatever_becomes_of_the_laptop(
         found = job_of(ada, "far")
         assert (found["state"], found["place"], found["gpus"]) == ("waiting", 1, "auto:2")
         assert "GPU 0: " in str(found["reason"])
-        shown = ada.jlr("runs", "lab")
+        shown = ada.jlr("job", "list", "lab")
         assert "waiting" in shown.stdout
         assert "`lab/far`: number 1 in the queue: 2 GPUs" in shown.stderr
-        with waiting(ada, "attach", "far") as attached:
+        with waiting(ada, "job", "attach", "far") as attached:
             ada.jlr("disconnect", "lab", "--yes")
             attached.kill()
         gpu_host.gpus.free(0)
         gpu_host.gpus.free(1)
         told = near.communicate(timeout=60)[0]
         assert near.returncode == 0, told
-    seen = ada.jlr("attach", "far")
+    seen = ada.jlr("job", "attach", "far")
     gpus = ",".join(gpu_host.gpus.uuids)
     assert (seen.status, seen.stdout) == (3, f"got {gpus} word\nSigIgn:\t{0:016}\n"), seen
     assert queue_of(ada) == []
-    assert ada.jlr("stop", "far", "--remove", "--yes").status == 0
+    assert ada.jlr("rm", "far", "--yes").status == 0
 
 
 def test_jobs_in_containers_wait_on_the_host_as_others_do(
@@ -277,9 +277,12 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     engine.docker("create", "--name", odd, "lab/plain")
     for process in ada.processes():
         process.kill()  # the link
-    with waiting(ada, "logs", "-f", image) as logs, waiting(ada, "attach", image) as attached:
+    with (
+        waiting(ada, "logs", "-f", image) as logs,
+        waiting(ada, "job", "attach", image) as attached,
+    ):
         gpu_host.gpus.free(0)
-        seen = ada.jlr("attach", "inner", "-i", stdin="typed")
+        seen = ada.jlr("job", "attach", "inner", "-i", stdin="typed")
         assert (seen.status, seen.stdout) == (3, f"word {gpu_host.gpus.uuids[0]}\ntyped"), seen
         told = attached.communicate(timeout=60)[0]
         assert attached.returncode == 3, told
@@ -293,7 +296,7 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     assert "already in use" in ada.jlr("logs", odd).stderr
     engine.docker("rm", odd)
     for name in ("inner", image, odd):
-        assert ada.jlr("stop", name, "--remove", "--yes").status == 0
+        assert ada.jlr("rm", name, "--yes").status == 0
     assert queue_of(ada) == []
 
 
@@ -307,13 +310,13 @@ def test_a_job_that_waited_for_its_container_is_told_and_deleted_at_its_end(
     begun = ada.jlr("run", "lab", *asked, "--", "sh", "-c", "exit 3")
     assert begun.status == 0, begun
     await_queue(ada, name)
-    with waiting(ada, "attach", name, "--json") as attached:
+    with waiting(ada, "job", "attach", name, "--json") as attached:
         gpu_host.gpus.free(0)
         told, complaint = attached.communicate(timeout=60)
     assert attached.returncode == 3, complaint
     ended = json.loads(told)
     assert (ended["state"], ended["exit_code"], ended["container"]) == ("ended", 3, name)
-    assert ada.jlr("attach", f"lab/{name}").status == 6, "it was read once"
+    assert ada.jlr("job", "attach", f"lab/{name}").status == 6, "it was read once"
     assert container.remove_all() == []
 
 
@@ -351,9 +354,11 @@ def test_a_job_that_waits_on_the_host_is_stopped_killed_or_gives_up(
     for name, state in (("stopped", "stopped"), ("killed", "stopped"), ("late", "gave up")):
         wait_until(partial(has_ended, ada, name), f"the end of {name}")
         assert str(job_of(ada, name)["detail"]).partition(":")[0] == state
-        row = next(line for line in ada.jlr("runs", "lab").stdout.splitlines() if name in line)
+        row = next(
+            line for line in ada.jlr("job", "list", "lab").stdout.splitlines() if name in line
+        )
         assert state in row
-    late = ada.jlr("attach", "late")
+    late = ada.jlr("job", "attach", "late")
     assert late.status == 7, late
     assert "gave up: no GPUs after 1s: a GPU was asked for" in late.stderr
-    assert ada.jlr("runs", "lab", "--clean", "--yes").status == 0
+    assert ada.jlr("job", "list", "lab", "--clean", "--yes").status == 0

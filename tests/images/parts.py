@@ -159,7 +159,16 @@ def missing_programs() -> list[str]:
 
 def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -> None:
     for name in names or (registry.name,):
-        words = ("login", host, name, "--username", "$oauthtoken", "--password-stdin", "--json")
+        words = (
+            "image",
+            "login",
+            host,
+            name,
+            "--username",
+            "$oauthtoken",
+            "--password-stdin",
+            "--json",
+        )
         done = laptop.jlr(*words, stdin=registry.key)
         assert done.status == 0, done
         assert json.loads(done.stdout)["registry"] == name

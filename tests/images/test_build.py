@@ -1,4 +1,4 @@
-"""`jlr build` (rows A9, B1, D2): a folder of the laptop becomes an image on the host, live."""
+"""`jlr image build` (rows A9, B1, D2): a folder of the laptop becomes an image there, live."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
 ) -> None:
     write(folder, "FROM lab/plain\nARG GREETING\nRUN echo built: $GREETING >/note; cat /note\n")
     tags = ("-t", f"{name}:1", "-t", f"{name}-too")
-    built = laptop.jlr("build", "lab", ".", *tags, "--build-arg", "GREETING=hello $(id)")
+    built = laptop.jlr("image", "build", "lab", ".", *tags, "--build-arg", "GREETING=hello $(id)")
     assert built.status != 0, "the laptop's home has no Dockerfile"
-    built = laptop.jlr("build", "lab", "project", *tags, "--build-arg", "GREETING=hello $(id)")
+    built = laptop.jlr(
+        "image", "build", "lab", "project", *tags, "--build-arg", "GREETING=hello $(id)"
+    )
     assert built.status == 0, built
     short = engine.docker("images", "--quiet", f"{name}:1")
     assert built.stdout.startswith(f"{name}:1, {name}-too: {short}, 2")
@@ -58,12 +60,12 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
     assert re.search(r"Step 3/3 : RUN .*\n.*\nbuilt: hello \$\(id\)\n", built.stderr)
     laptop.environment["GREETING"] = "the laptop's"
     try:
-        named = laptop.jlr("build", "lab", "project", *tags, "--build-arg", "GREETING")
+        named = laptop.jlr("image", "build", "lab", "project", *tags, "--build-arg", "GREETING")
     finally:
         del laptop.environment["GREETING"]
     assert named.status == 0, named
     assert run_in(engine, f"{name}:1", "cat", "/note") == "built: the laptop's"
-    missing = laptop.jlr("build", "lab", "project", *tags, "--build-arg", "GREETING")
+    missing = laptop.jlr("image", "build", "lab", "project", *tags, "--build-arg", "GREETING")
     assert (missing.status, "`GREETING` has no value" in missing.stderr) == (2, True), missing
     assert re.search(r"Send project \(\d+ B\) to lab: done", built.stderr)
 
@@ -71,11 +73,11 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
     write(account.home / "there", "FROM lab/plain\nCOPY here /\n", "other.Dockerfile")
     (account.home / "there" / "here").write_text("from the host")
     words = ("--on-host", "~/there", "-f", "other.Dockerfile", "-t", name)
-    assert laptop.jlr("build", "lab", *words).status == 0
+    assert laptop.jlr("image", "build", "lab", *words).status == 0
     assert run_in(engine, name, "cat", "/here") == "from the host"
-    missing = laptop.jlr("build", "lab", "--on-host", "~/there", "-t", name)
+    missing = laptop.jlr("image", "build", "lab", "--on-host", "~/there", "-t", name)
     assert (missing.status, "cannot read the Dockerfile" in missing.stderr) == (6, True), missing
-    missing = laptop.jlr("build", "lab", "--on-host", "/no/such", "-t", name)
+    missing = laptop.jlr("image", "build", "lab", "--on-host", "/no/such", "-t", name)
     assert (missing.status, "no folder `/no/such` on `lab`" in missing.stderr) == (6, True), missing
 
 
@@ -91,7 +93,7 @@ def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
 ) -> None:
     label = f"lab={name.replace('/', '-')}"
     write(folder, recipe.replace("# why", f"LABEL {label}"))
-    built = laptop.jlr("build", "lab", str(folder), "-t", name)
+    built = laptop.jlr("image", "build", "lab", str(folder), "-t", name)
     assert built.status == 1, built
     assert message in built.stderr
     assert engine.docker("images", "--quiet", name) == ""
@@ -102,7 +104,7 @@ def test_a_missing_base_image_is_reported_like_a_failed_pull(
     laptop: Laptop, engine: Engine, folder: Path, name: str
 ) -> None:
     write(folder, "FROM registry.invalid/no:1\n")
-    built = laptop.jlr("build", "lab", str(folder), "-t", name)
+    built = laptop.jlr("image", "build", "lab", str(folder), "-t", name)
     assert built.status == 6, built
     assert "line 1 of `Dockerfile` fails: cannot pull `registry.invalid/no:1`" in built.stderr
     assert "cache" not in built.stderr
@@ -113,10 +115,10 @@ def test_an_invalid_or_missing_name_is_refused_before_anything_is_sent(
     laptop: Laptop, folder: Path
 ) -> None:
     write(folder, "FROM lab/plain\n")
-    built = laptop.jlr("build", "lab", str(folder), f"--tag=a@sha256:{'0' * 64}")
+    built = laptop.jlr("image", "build", "lab", str(folder), f"--tag=a@sha256:{'0' * 64}")
     assert (built.status, "invalid image name" in built.stderr) == (2, True), built
     assert "Connect" not in built.stderr
-    assert laptop.jlr("build", "lab", str(folder)).status == 2
+    assert laptop.jlr("image", "build", "lab", str(folder)).status == 2
 
 
 @pytest.mark.long
@@ -127,11 +129,13 @@ def test_a_large_folder_is_sent_and_counted_without_growing(
     with (folder / "big").open("wb") as big:
         for _ in range(80):
             big.write(os.urandom(1 << 20))
-    laptop.jlr("images", "lab")  # the link is up
+    laptop.jlr("image", "list", "lab")  # the link is up
     (link,) = [p for p in laptop.processes() if "jlremote.link" in p.cmdline()]
     began = link.memory_info().rss
     peak = grown = 0
-    with laptop.terminal("jlr", "build", "lab", str(folder), "-t", name, timeout=120) as terminal:
+    with laptop.terminal(
+        "jlr", "image", "build", "lab", str(folder), "-t", name, timeout=120
+    ) as terminal:
         command = psutil.Process(terminal.pid)
         terminal.expect(r"Send .*\(84 MB\) to lab")
         while terminal.expect([r" (\d+) MB of 84 MB", r"✓", r"Step 1"], timeout=120) == 0:
@@ -149,7 +153,7 @@ def test_ctrl_c_ends_a_build_on_the_host_too_and_says_what_stays(
 ) -> None:
     label = f"lab={name.replace('/', '-')}"
     write(folder, f"FROM lab/plain\nLABEL {label}\nRUN echo begun; sleep 300\n")
-    with laptop.terminal("jlr", "build", "lab", str(folder), "-t", name) as terminal:
+    with laptop.terminal("jlr", "image", "build", "lab", str(folder), "-t", name) as terminal:
         terminal.expect("\nbegun\r")
         assert containers_of(engine, label)
         terminal.sendintr()
@@ -175,7 +179,7 @@ def test_an_image_is_built_from_a_private_one_with_the_key_from_the_keychain(
     write(folder, f"FROM {base} AS base\nFROM base\nCOPY . /srv\n")
     (folder / "data").write_bytes(bytes(range(256)) * 5000)
     log_in(laptop, registry)
-    built = laptop.jlr("build", "lab", str(folder), "-t", name, "--json")
+    built = laptop.jlr("image", "build", "lab", str(folder), "-t", name, "--json")
     assert (built.status, built.stderr) == (0, ""), built
     assert json.loads(built.stdout)["tags"] == [name]
     assert run_in(engine, name, "wc", "--bytes", "/srv/data").split()[0] == "1280000"
@@ -194,14 +198,14 @@ def test_buildkit_builds_too_and_its_error_is_reported(
     with SSHServer(keys.authorized, environment=environment, host_key_kinds=kinds) as server:
         laptop.add_host("kit", server, account, key=keys.private)
         write(folder, "FROM lab/plain\nRUN echo made by a kit\n")
-        built = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
+        built = laptop.jlr("image", "build", "kit", str(folder), "-t", name, timeout=120)
         assert built.status == 0, built
         assert re.search(r"#\d+ .*made by a kit", built.stderr)
         (folder.parent / "token").write_text("s3same")
         show = "RUN --mount=type=secret,id=t sha256sum /run/secrets/t >/sum"
         write(folder, f"FROM lab/plain AS one\n{show}\nFROM one AS two\nRUN exit 4\n")
         words = ("--target", "one", "--no-cache", "--secret", f"id=t,src={folder.parent}/token")
-        built = laptop.jlr("build", "kit", str(folder), "-t", name, *words, timeout=120)
+        built = laptop.jlr("image", "build", "kit", str(folder), "-t", name, *words, timeout=120)
         assert built.status == 0, built
         digest = hashlib.sha256(b"s3same").hexdigest()
         assert digest in run_in(engine, name, "cat", "/sum")
@@ -209,12 +213,12 @@ def test_buildkit_builds_too_and_its_error_is_reported(
         assert list(Path("/tmp").glob("jlr-*/t")) == []
         write(folder, "FROM scratch\nCOPY Dockerfile /\n")
         foreign = ("-t", name, "--platform", "linux/s390x")
-        built = laptop.jlr("build", "kit", str(folder), *foreign, timeout=120)
+        built = laptop.jlr("image", "build", "kit", str(folder), *foreign, timeout=120)
         assert built.status == 0, built
         architecture = ("image", "inspect", "--format", "{{.Architecture}}", name)
         assert engine.docker(*architecture) == "s390x"
         write(folder, "FROM lab/plain\n\nRUN echo one\nRUN exit 3\n")
-        failed = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
+        failed = laptop.jlr("image", "build", "kit", str(folder), "-t", name, timeout=120)
         assert failed.status == 1
         assert "exit code: 3" in failed.stderr
 
@@ -232,7 +236,7 @@ def test_a_build_outlasts_a_broken_connection_and_is_joined_again(
     laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
     write(folder, "FROM lab/plain\nRUN sleep 8\n")
     listed = ("ps", "--no-trunc", "--format", "{{.Command}}", "--filter", "ancestor=lab/plain")
-    with laptop.spawn("build", "far", str(folder), "-t", name) as begun:
+    with laptop.spawn("image", "build", "far", str(folder), "-t", name) as begun:
         wait_until(lambda: "sleep 8" in engine.docker(*listed), "the step")
         line.cut()
         said = begun.communicate(timeout=90)[0]
@@ -277,7 +281,7 @@ def test_a_build_without_cache_is_joined_again_and_takes_no_older_layer(
     note = "cat /proc/sys/kernel/random/uuid >/note"
     write(folder, f"FROM lab/plain\nRUN {note}; {step} || [ $? = 143 ]\n")
     host = f"far-{kit}-{fails}"
-    build = ("build", host, str(folder), "-t", name)
+    build = ("image", "build", host, str(folder), "-t", name)
     with (
         SSHServer(keys.authorized, environment=environment, host_key_kinds=["ed25519"]) as server,
         closing(Line(server.port)) as line,

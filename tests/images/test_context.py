@@ -130,7 +130,7 @@ def test_the_image_holds_what_dockers_own_build_would_put_in_it(
     tree(folder)
     (folder / ".dockerignore").write_text(rules)
     engine.docker("build", "--quiet", "--tag", f"{name}:docker", str(folder))
-    built = laptop.jlr("build", "lab", str(folder), "-t", f"{name}:jlr")
+    built = laptop.jlr("image", "build", "lab", str(folder), "-t", f"{name}:jlr")
     assert built.status == 0, built
     assert content(engine, f"{name}:jlr") == content(engine, f"{name}:docker")
 
@@ -152,7 +152,7 @@ def test_a_dockerfile_from_outside_is_sent_but_not_copied(
     tree(folder, ["a.py"])
     other = folder.parent / "gpu.Dockerfile"
     other.write_text("FROM scratch\nCOPY . /srv\nLABEL from=elsewhere\n")
-    built = laptop.jlr("build", "lab", str(folder), "-t", name, "-f", str(other))
+    built = laptop.jlr("image", "build", "lab", str(folder), "-t", name, "-f", str(other))
     assert built.status == 0, built
     label = engine.docker("image", "inspect", "--format", "{{.Config.Labels.from}}", name)
     assert label == "elsewhere"

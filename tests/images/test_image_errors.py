@@ -124,8 +124,8 @@ def test_a_warning_that_says_denied_is_no_refusal() -> None:
 @pytest.mark.parametrize(
     ("place", "login", "names_token"),
     [
-        ("nvcr.io", "`jlr login dgx nvcr.io`", True),
-        ("docker.io", "`jlr login dgx docker.io --username NAME`", False),
+        ("nvcr.io", "`jlr image login dgx nvcr.io`", True),
+        ("docker.io", "`jlr image login dgx docker.io --username NAME`", False),
     ],
 )
 def test_the_advice_about_a_key_is_that_of_the_registry(

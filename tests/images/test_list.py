@@ -1,4 +1,4 @@
-"""`jlr images`: what a host has (rows A2, B8, D5, E4, E5)."""
+"""`jlr image list`: what a host has (rows A2, B8, D5, E4, E5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def laptop(file_laptop: Laptop) -> Laptop:
 
 
 def test_images_are_a_line_each_with_tag_id_age_and_size(laptop: Laptop, engine: Engine) -> None:
-    shown = laptop.jlr("images", "lab")
+    shown = laptop.jlr("image", "list", "lab")
     assert shown.status == 0, shown
     heading, *rows = shown.stdout.splitlines()
     assert heading.split() == ["REPOSITORY", "TAG", "ID", "AGE", "SIZE"]
@@ -28,8 +28,17 @@ def test_images_are_a_line_each_with_tag_id_age_and_size(laptop: Laptop, engine:
     assert "".join(row[4:]) == told[1]
 
 
+def test_completion_lists_the_images_of_a_host_that_is_connected(laptop: Laptop) -> None:
+    line = "jlr start lab cont1 --image lab/j"
+    laptop.jlr("disconnect", "lab")
+    assert [laptop.completions(line) for _ in range(2)] == [[], []], "it has connected"
+    assert laptop.jlr("images", "lab").status == 0
+    assert "lab/jupyter:latest" in laptop.completions(line)
+    assert "--image=lab/jupyter:latest" in laptop.completions("jlr run lab --image=lab/j")
+
+
 def test_json_has_whole_ids_bytes_and_moments(laptop: Laptop, engine: Engine) -> None:
-    shown = laptop.jlr("images", "lab", "--json")
+    shown = laptop.jlr("image", "list", "lab", "--json")
     found = {image["repository"]: image for image in json.loads(shown.stdout)}
     template = '{"id":{{json .Id}},"size":{{.Size}},"created":{{json .Created}}}'
     told = json.loads(engine.docker("image", "inspect", "--format", template, "lab/plain"))
@@ -42,8 +51,10 @@ def test_images_without_a_name_are_shown_when_all_are_wanted(
     laptop: Laptop, engine: Engine, name: str
 ) -> None:
     built = engine.docker("build", "--quiet", "-", stdin=f"FROM lab/plain\nLABEL x={name}\n")
-    some = [image["id"] for image in json.loads(laptop.jlr("images", "lab", "--json").stdout)]
-    every = json.loads(laptop.jlr("images", "lab", "--all", "--json").stdout)
+    some = [
+        image["id"] for image in json.loads(laptop.jlr("image", "list", "lab", "--json").stdout)
+    ]
+    every = json.loads(laptop.jlr("image", "list", "lab", "--all", "--json").stdout)
     engine.docker("rmi", built)
     assert built not in some
     (nameless,) = [image for image in every if image["id"] == built]
@@ -55,6 +66,6 @@ def test_an_image_with_two_names_is_there_twice_and_a_registrys_port_is_no_tag(
 ) -> None:
     for whole in (f"{name}:one", f"{registry.name}/{name}:two"):
         engine.docker("tag", "lab/plain", whole)
-    found = json.loads(laptop.jlr("images", "lab", "--json").stdout)
+    found = json.loads(laptop.jlr("image", "list", "lab", "--json").stdout)
     mine = {(i["repository"], i["tag"]) for i in found if name in (i["repository"] or "")}
     assert mine == {(name, "one"), (f"{registry.name}/{name}", "two")}

@@ -1,4 +1,4 @@
-"""`jlr login` (rows A3, E3): the key is tried, kept here, and never left on the host unasked."""
+"""`jlr image login` (rows A3, E3): the key is tried, kept here, and never left there unasked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.lab.programs import wait_until
 def test_a_key_is_asked_for_without_echo_tried_and_kept(
     laptop: Laptop, registry: Registry, keychain: None, account: Account
 ) -> None:
-    words = ("jlr", "login", "lab", registry.name, "--username", USER)
+    words = ("jlr", "image", "login", "lab", registry.name, "--username", USER)
     with laptop.terminal(*words) as terminal:
         terminal.expect_exact(f"Password or API key of {USER} at {registry.name}: ")
         terminal.sendline(registry.key)
@@ -31,24 +31,24 @@ def test_a_key_is_asked_for_without_echo_tried_and_kept(
 def test_a_key_from_stdin_is_kept_and_pulls_also_with_windows_line_ends(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
-    """As `aws ecr get-login-password | jlr login … --username AWS` gives it."""
-    words = ("login", "lab", registry.name, "--username", CLOUD_USER, "--password-stdin")
+    """As `aws ecr get-login-password | jlr image login … --username AWS` gives it."""
+    words = ("image", "login", "lab", registry.name, "--username", CLOUD_USER, "--password-stdin")
     done = laptop.jlr(*words, stdin=f"{registry.key}\r\n")
     assert done.status == 0, done
     assert "accepts the key of AWS; it is kept in " in done.stdout
     image = registry.push_small("me/cloud:1")
-    assert laptop.jlr("pull", "lab", image).status == 0, "the key from the keychain"
+    assert laptop.jlr("image", "pull", "lab", image).status == 0, "the key from the keychain"
 
 
 def test_a_wrong_key_is_refused_and_not_kept(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
-    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+    words = ("image", "login", "lab", registry.name, "--username", USER, "--password-stdin")
     done = laptop.jlr(*words, stdin="wrong")
     assert done.status == 4, done
     assert f"`{registry.name}` refuses this key of `{USER}`" in done.stderr
     image = registry.push_small("me/none:1")
-    assert laptop.jlr("pull", "lab", image).status == 4
+    assert laptop.jlr("image", "pull", "lab", image).status == 4
 
 
 def test_a_known_key_is_used_for_another_host_without_asking(
@@ -58,24 +58,35 @@ def test_a_known_key_is_used_for_another_host_without_asking(
     config = laptop.ssh_config.read_text()
     laptop.ssh_config.write_text(config + config.replace("Host lab\n", "Host other\n"))
     image = registry.push_small("me/other:1")
-    assert laptop.jlr("pull", "other", image).status == 4, "the key went to a host without a login"
-    done = laptop.jlr("--no-input", "login", "other", registry.name, "--username", USER)
+    assert laptop.jlr("image", "pull", "other", image).status == 4, (
+        "the key went to a host without a login"
+    )
+    done = laptop.jlr("--no-input", "image", "login", "other", registry.name, "--username", USER)
     assert done.status == 0, done
-    assert laptop.jlr("pull", "other", image).status == 0
+    assert laptop.jlr("image", "pull", "other", image).status == 0
 
 
 def test_with_keep_the_key_is_stored_on_the_host_alone(
     laptop: Laptop, registry: Registry, account: Account
 ) -> None:
-    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin", "--keep")
+    words = (
+        "image",
+        "login",
+        "lab",
+        registry.name,
+        "--username",
+        USER,
+        "--password-stdin",
+        "--keep",
+    )
     done = laptop.jlr(*words, stdin=registry.key)
     assert done.status == 0, done
     settings = account.home / ".docker" / "config.json"
     try:
         assert registry.name in json.loads(settings.read_text())["auths"]
         image = registry.push_small("me/kept:1")
-        assert laptop.jlr("pull", "lab", image).status == 0
-        forgotten = laptop.jlr("login", "lab", registry.name, "--forget")
+        assert laptop.jlr("image", "pull", "lab", image).status == 0
+        forgotten = laptop.jlr("image", "login", "lab", registry.name, "--forget")
         assert "which was kept in the settings on lab\n" in forgotten.stdout, forgotten
         assert registry.name not in json.loads(settings.read_text())["auths"]
     finally:
@@ -85,28 +96,28 @@ def test_with_keep_the_key_is_stored_on_the_host_alone(
 def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: None) -> None:
     log_in(laptop, registry)
     image = registry.push_small("me/forgotten:1")
-    forgotten = laptop.jlr("login", "lab", registry.name, "--forget")
+    forgotten = laptop.jlr("image", "login", "lab", registry.name, "--forget")
     where = "which was kept in this machine's keychain"
     assert forgotten.stdout == f"forgot the key of {registry.name} for lab, {where}\n"
-    assert laptop.jlr("pull", "lab", image).status == 4
-    again = laptop.jlr("login", "lab", registry.name, "--forget")
+    assert laptop.jlr("image", "pull", "lab", image).status == 4
+    again = laptop.jlr("image", "login", "lab", registry.name, "--forget")
     assert again.stdout == f"no key of {registry.name} is kept for lab\n"
 
 
 def test_without_a_keychain_no_key_is_asked_for(laptop: Laptop, registry: Registry) -> None:
-    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+    words = ("image", "login", "lab", registry.name, "--username", USER, "--password-stdin")
     done = laptop.jlr(*words, stdin=registry.key)
     assert done.status == 1, done
     assert "this machine has no keychain" in done.stderr
-    named = f"`jlr login lab {registry.name} --username '{USER}' --keep`"
+    named = f"`jlr image login lab {registry.name} --username '{USER}' --keep`"
     assert named in done.stderr
 
 
 def test_only_nvidias_registry_has_a_default_user_name(laptop: Laptop, keychain: None) -> None:
-    done = laptop.jlr("login", "lab", "registry.lab.org")
+    done = laptop.jlr("image", "login", "lab", "registry.lab.org")
     assert done.status == 2, done
-    assert "`jlr login lab registry.lab.org --username NAME`" in done.stderr
-    done = laptop.jlr("login", "lab", "--password-stdin", stdin="a-key")
+    assert "`jlr image login lab registry.lab.org --username NAME`" in done.stderr
+    done = laptop.jlr("image", "login", "lab", "--password-stdin", stdin="a-key")
     assert done.status == 1, done
     assert "`lab` cannot reach `nvcr.io`" in done.stderr
 
@@ -114,7 +125,7 @@ def test_only_nvidias_registry_has_a_default_user_name(laptop: Laptop, keychain:
 def test_a_missing_terminal_and_an_empty_key_are_different_errors(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
-    words = ("login", "lab", registry.name, "--username", USER)
+    words = ("image", "login", "lab", registry.name, "--username", USER)
     assert laptop.jlr("--no-input", *words).status == 4
     empty = laptop.jlr(*words, "--password-stdin", stdin="\n")
     assert empty.status == 2, empty

@@ -61,7 +61,7 @@ def test_a_pull_that_does_not_fit_leaves_nothing(
     layers("me/large:1", 60_000_000)
     log_in(laptop, registry, host="small")
     with within(60):
-        done = laptop.jlr("pull", "small", f"{registry.name}/me/large:1", timeout=120)
+        done = laptop.jlr("image", "pull", "small", f"{registry.name}/me/large:1", timeout=120)
     assert done.status == 1, done
     assert "no space is left on `small`: " in done.stderr
     assert "docker system df" in done.stderr
@@ -75,7 +75,7 @@ def test_a_build_that_does_not_fit_leaves_nothing(
     with (folder / "big").open("wb") as big:
         big.truncate(60_000_000)
     with within(60):
-        done = laptop.jlr("build", "small", str(folder), "-t", name, timeout=120)
+        done = laptop.jlr("image", "build", "small", str(folder), "-t", name, timeout=120)
     assert done.status == 1, done
     assert "no space is left on `small`: " in done.stderr
     assert small.docker("images", "--all", "--quiet") == ""

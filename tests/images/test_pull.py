@@ -1,4 +1,4 @@
-"""`jlr pull` and the pull of `jlr start` (rows A3, E4, E5, E6): live, private, through breaks."""
+"""`jlr image pull` and that of `jlr start` (rows A3, E4, E5, E6): live, private, through breaks."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def has(engine: Engine, image: str) -> bool:
     return engine.try_docker("image", "inspect", image).status == 0
 
 
-def docker_processes(account: Account) -> list[str]:
-    """Return what of docker runs for the remote user."""
-    return [words for words in commands(account) if words.startswith(("docker ", "script "))]
+def transfers(account: Account, image: str) -> list[str]:
+    """Return what of docker moves an image for the remote user, who may have other sessions."""
+    moving = [words for words in commands(account) if words.startswith(("docker ", "script "))]
+    return [words for words in moving if image in words]
 
 
 def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
@@ -59,7 +60,7 @@ def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
 ) -> None:
     image = registry.push_small("me/plain:1")
     log_in(laptop, registry)
-    done = laptop.jlr("pull", "lab", image)
+    done = laptop.jlr("image", "pull", "lab", image)
     assert done.status == 0, done
     assert re.fullmatch(rf"{image}: [0-9a-f]{{12}}, \d+ k?B\n", done.stdout)
     assert has(engine, image)
@@ -71,7 +72,7 @@ def test_an_image_without_a_tag_is_the_latest(
 ) -> None:
     image = registry.push_small("me/untagged")
     log_in(laptop, registry)
-    done = laptop.jlr("pull", "lab", image, "--json")
+    done = laptop.jlr("image", "pull", "lab", image, "--json")
     told = json.loads(done.stdout)
     assert (told["image"], done.stderr) == (image, "")
     assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", f"{image}:latest")
@@ -80,10 +81,10 @@ def test_an_image_without_a_tag_is_the_latest(
 def test_without_a_key_a_private_image_is_refused_with_the_login_command(
     laptop: Laptop, registry: Registry
 ) -> None:
-    done = laptop.jlr("pull", "lab", f"{registry.name}/me/secret")
+    done = laptop.jlr("image", "pull", "lab", f"{registry.name}/me/secret")
     assert done.status == 4
     assert f"`{registry.name}` refuses it" in done.stderr
-    assert f"`jlr login lab {registry.name} --username NAME`" in done.stderr
+    assert f"`jlr image login lab {registry.name} --username NAME`" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_an_impossible_pull_is_one_clear_message(
     image: str, status: int, message: str, laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
     log_in(laptop, registry)
-    done = laptop.jlr("pull", "lab", image.replace("{registry}", registry.name))
+    done = laptop.jlr("image", "pull", "lab", image.replace("{registry}", registry.name))
     assert done.status == status, done
     assert message in done.stderr
     errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
@@ -110,7 +111,7 @@ def test_layers_and_bytes_are_shown_during_a_pull(
     laptop: Laptop, slow_image: Callable[..., str]
 ) -> None:
     image = slow_image("me/live:1", 2_000_000, 12_000_000)
-    with laptop.terminal("jlr", "pull", "lab", image) as terminal:
+    with laptop.terminal("jlr", "image", "pull", "lab", image) as terminal:
         terminal.expect(r"1 of 2 layers, [3-9][.\d]* MB  ")
         terminal.expect_exact("✓")
         terminal.expect(rf"Pull {image}")
@@ -121,14 +122,14 @@ def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
     laptop: Laptop, slow_image: Callable[..., str], account: Account, engine: Engine
 ) -> None:
     image = slow_image("me/long:1", 60_000_000)
-    with laptop.terminal("jlr", "pull", "lab", image) as terminal:
+    with laptop.terminal("jlr", "image", "pull", "lab", image) as terminal:
         terminal.expect(r"0 of 1 layers, [2-9][.\d]* MB  ")
         terminal.sendintr()
         terminal.expect("did not pull .*; docker keeps no part of it")
         terminal.expect(pexpect.EOF)
         terminal.wait()
     assert terminal.exitstatus == 130
-    wait_until(lambda: not docker_processes(account), "the end of docker's client")
+    wait_until(lambda: not transfers(account, image), "the end of docker's client")
     wait_until(lambda: keys_on_host(account) == [], "the end of the key")
     assert not has(engine, image)
 
@@ -145,7 +146,7 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
 ) -> None:
     laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
     image = slow_image("me/far:1", 40_000_000, host="far")
-    with laptop.terminal("jlr", "pull", "far", image) as terminal:
+    with laptop.terminal("jlr", "image", "pull", "far", image) as terminal:
         terminal.expect(r"0 of 1 layers, [4-9][.\d]* MB  ")
         line.cut()
         terminal.expect_exact("the connection broke; the transfer goes on there; reconnecting")
@@ -168,7 +169,7 @@ def test_the_key_is_in_no_argument_environment_or_log(
     image = slow_image("me/key:1", 30_000_000)
     encoded = base64.b64encode(f"$oauthtoken:{registry.key}".encode()).decode()
     seen = []
-    with laptop.spawn("--verbose", "pull", "lab", image) as process:
+    with laptop.spawn("--verbose", "image", "pull", "lab", image) as process:
         try:
             wait_until(lambda: slow_line.carried > 3_000_000, "the pull", timeout=60)
             for found in (*account.processes(), *laptop.processes()):

@@ -1,4 +1,4 @@
-"""`jlr pull` with Apptainer: whole files only, one at a time, and no key is left behind."""
+"""`jlr image pull` with Apptainer: whole files only, one at a time, and no key is left behind."""
 
 from __future__ import annotations
 
@@ -63,31 +63,40 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
 ) -> None:
     layers("me/plain:1", 2_000_000)
     image = f"docker://{registry.name}/me/plain:1"
-    refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
+    refused = laptop.jlr("image", "pull", "lab", image, *FLAGS, timeout=120)
     assert (refused.status, f"cannot pull `{image}`" in refused.stderr) == (4, True), refused
     assert names(files) == []
-    words = ("login", "lab", registry.name, "--username", "$oauthtoken", "--password-stdin", *FLAGS)
+    words = (
+        "image",
+        "login",
+        "lab",
+        registry.name,
+        "--username",
+        "$oauthtoken",
+        "--password-stdin",
+        *FLAGS,
+    )
     # A registry that gives no tokens refuses a wrong key only when it is asked for an image.
     unproved = laptop.jlr(*words, stdin="wrong")
     assert (unproved.status, "accepts the key" in unproved.stdout) == (0, False), unproved
     assert "whether it is right shows at the first pull" in unproved.stdout
-    refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
-    assert (refused.status, f"`jlr login lab {registry.name} " in refused.stderr) == (4, True)
+    refused = laptop.jlr("image", "pull", "lab", image, *FLAGS, timeout=120)
+    assert (refused.status, f"`jlr image login lab {registry.name} " in refused.stderr) == (4, True)
     right = laptop.jlr(*words, stdin=registry.key)
     assert right.status == 0, right
-    done = laptop.jlr("pull", "lab", image, *FLAGS, "--json", timeout=300)
+    done = laptop.jlr("image", "pull", "lab", image, *FLAGS, "--json", timeout=300)
     assert done.status == 0, done
     assert json.loads(done.stdout)["size"] > 1_000_000
     (name,) = names(files)
     assert name.endswith("+me+plain@1.sif")
-    (listed,) = json.loads(laptop.jlr("images", "lab", *FLAGS, "--json").stdout)
+    (listed,) = json.loads(laptop.jlr("image", "list", "lab", *FLAGS, "--json").stdout)
     assert (listed["repository"].split("/", 1)[1], listed["tag"]) == ("me/plain", "1")
-    noted = "`jlr images lab --runtime apptainer` lists those that are files: 1"
-    assert noted in laptop.jlr("images", "lab").stderr
+    noted = "`jlr image list lab --runtime apptainer` lists those that are files: 1"
+    assert noted in laptop.jlr("image", "list", "lab").stderr
     elsewhere = ("--image-folder", f"{WORKSPACE}/else")
-    done = laptop.jlr("pull", "lab", image, *elsewhere, timeout=300)
+    done = laptop.jlr("image", "pull", "lab", image, *elsewhere, timeout=300)
     assert f"{image}: {files / 'else' / name}, " in done.stdout, "the path is whole"
-    listed = laptop.jlr("images", "lab", *elsewhere, *FLAGS, "--json").stdout
+    listed = laptop.jlr("image", "list", "lab", *elsewhere, *FLAGS, "--json").stdout
     assert json.loads(listed)[0]["id"] == str(files / "else" / name)
     shutil.rmtree(files / "else")
     kept = [path for path in account.home.rglob("*.json") if registry.key in path.read_text()]
@@ -123,7 +132,7 @@ def test_a_pull_that_is_killed_leaves_no_image_and_the_next_one_makes_it(
     registry.engine.docker("build", "--quiet", "--tag", name, str(tmp_path))
     image = f"docker://{registry.push(name, f'me/{secrets.token_hex(3)}:1')}"
     log_in(laptop, registry)
-    with laptop.spawn("pull", "lab", image, *FLAGS) as pulling:
+    with laptop.spawn("image", "pull", "lab", image, *FLAGS) as pulling:
         wait_until(lambda: writers(account), "the writing of the file", timeout=60)
         for writer in writers(account):
             writer.kill()  # as a host does that lacks memory
@@ -143,8 +152,8 @@ def test_a_pull_that_is_killed_leaves_no_image_and_the_next_one_makes_it(
 
 
 def test_what_cannot_be_done_with_files_is_one_clear_error(laptop: Laptop, files: Path) -> None:
-    pushed = laptop.jlr("push", "lab", "me/x:1", *FLAGS)
+    pushed = laptop.jlr("image", "push", "lab", "me/x:1", *FLAGS)
     assert pushed.status == 2, pushed
     assert "`--runtime apptainer` cannot do that: its images are files" in pushed.stderr
-    typed = laptop.jlr("pull", "lab", "me/x:1", *FLAGS)
+    typed = laptop.jlr("image", "pull", "lab", "me/x:1", *FLAGS)
     assert "`docker://me/x:1` pulls it from a registry" in typed.stderr, typed

@@ -1,4 +1,4 @@
-"""`jlr rmi` and `jlr prune`: what goes is told and asked, and what it frees is true."""
+"""`jlr image rm` and `jlr image prune`: what goes is told and asked, and what it frees is true."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def made(engine: Engine, folder: Path, *names: str) -> str:
 
 
 def removed(laptop: Laptop, *words: str) -> dict[str, Any]:
-    done = laptop.jlr("rmi", "lab", *words, "--json", "--yes")
+    done = laptop.jlr("image", "rm", "lab", *words, "--json", "--yes")
     assert done.status == 0, done
     told = json.loads(done.stdout)
     assert isinstance(told, dict)
@@ -58,7 +58,7 @@ def test_what_an_image_frees_is_what_no_other_image_has(
     first = removed(laptop, f"{name}:one")
     assert [image["id"] for image in first["deleted"]] == [one]
     assert (first["freed"], first["untagged"]) == (OWN, [])
-    shown = laptop.jlr("rmi", "lab", two.removeprefix("sha256:")[:12], "--yes")
+    shown = laptop.jlr("image", "rm", "lab", two.removeprefix("sha256:")[:12], "--yes")
     assert shown.stdout == f"deleted {name}:two\nfreed 800 kB\n", shown
     assert not has(engine, one)
     assert not has(engine, two)
@@ -68,10 +68,10 @@ def test_an_image_with_another_name_only_loses_the_one_that_is_given(
     laptop: Laptop, engine: Engine, name: str, tmp_path: Path
 ) -> None:
     image = made(engine, tmp_path, f"{name}:one", f"{name}:two")
-    by_id = laptop.jlr("rmi", "lab", image)
+    by_id = laptop.jlr("image", "rm", "lab", image)
     assert by_id.status == 2, by_id
     assert f"has several names: `{name}:one`, `{name}:two`" in by_id.stderr
-    done = laptop.jlr("rmi", "lab", f"{name}:one")
+    done = laptop.jlr("image", "rm", "lab", f"{name}:one")
     assert done.stdout == f"removed the name {name}:one; its image stays\nfreed 0 B\n", done
     assert has(engine, f"{name}:two")
 
@@ -83,10 +83,10 @@ def test_an_image_of_a_stopped_container_stays_and_so_does_all_else_that_was_nam
         made(engine, tmp_path, f"{name}:{tag}")
     here = container(f"{name}:used", "true")
     engine.docker("wait", here.name)
-    done = laptop.jlr("rmi", "lab", f"{name}:free", f"{name}:used", "--yes")
+    done = laptop.jlr("image", "rm", "lab", f"{name}:free", f"{name}:used", "--yes")
     assert done.status == 7, done
     assert f"the image `{name}:used` is used by `{here.name}` on `lab`" in done.stderr
-    unknown = laptop.jlr("rmi", "lab", f"{name}:free", f"{name}:none")
+    unknown = laptop.jlr("image", "rm", "lab", f"{name}:free", f"{name}:none")
     assert unknown.status == 6, unknown
     assert f"there is no image `{name}:none` on `lab`" in unknown.stderr
     assert has(engine, f"{name}:free")
@@ -97,7 +97,7 @@ def test_a_terminal_is_asked_and_a_script_wants_a_yes(
 ) -> None:
     made(engine, tmp_path, f"{name}:one")
     for answer, end in (("n", "nothing was changed"), ("y", "freed 800 kB")):
-        with laptop.terminal("jlr", "rmi", "lab", f"{name}:one") as screen:
+        with laptop.terminal("jlr", "image", "rm", "lab", f"{name}:one") as screen:
             screen.expect_exact(f"{name}:one (")
             screen.expect_exact("Delete this image of lab, which frees 800 kB? (y/N) ")
             screen.send(f"{answer}\r")
@@ -105,12 +105,12 @@ def test_a_terminal_is_asked_and_a_script_wants_a_yes(
             screen.expect(EOF)
         assert has(engine, f"{name}:one") == (answer == "n")
     made(engine, tmp_path, f"{name}:two")
-    told = laptop.jlr("rmi", "lab", f"{name}:two")
+    told = laptop.jlr("image", "rm", "lab", f"{name}:two")
     assert (told.status, has(engine, f"{name}:two")) == (1, True), told
-    assert "this would end or delete: " in told.stderr
+    assert "this would be lost: " in told.stderr
     assert "--yes" in told.stderr
     silent = made(engine, tmp_path, f"{name}:three")
-    assert "deletes" not in laptop.jlr("rmi", "lab", f"{name}:three", "-y").stderr
+    assert "deletes" not in laptop.jlr("image", "rm", "lab", f"{name}:three", "-y").stderr
     assert not has(engine, silent)
 
 
@@ -136,19 +136,19 @@ def test_prune_deletes_what_builds_have_left_and_nothing_that_is_used_or_named(
     used, left, named = (made(lone, tmp_path, name) for _ in range(3))
     factory = ContainerFactory(lone, f"{name}-")
     lone.docker("wait", factory(used, "true").name)
-    with laptop.terminal("jlr", "prune", "alone") as screen:
+    with laptop.terminal("jlr", "image", "prune", "alone") as screen:
         screen.expect_exact(left.removeprefix("sha256:")[:12])
         screen.expect_exact("Delete this image of alone, which frees 500 kB? (y/N) ")
         screen.send("n\r")
         screen.expect(EOF)
     assert has(lone, left)
-    done = laptop.jlr("prune", "alone", "--yes", "--json")
+    done = laptop.jlr("image", "prune", "alone", "--yes", "--json")
     assert done.status == 0, done
     told = json.loads(done.stdout)
     assert ([image["id"] for image in told["deleted"]], told["freed"]) == ([left], OWN)
     assert [has(lone, image) for image in (used, left, named)] == [True, False, True]
-    nothing = laptop.jlr("prune", "alone")
+    nothing = laptop.jlr("image", "prune", "alone")
     assert (nothing.status, nothing.stdout) == (0, "")
-    assert "no images without a name that no container uses" in nothing.stderr
+    assert "no untagged images that no container uses" in nothing.stderr
     factory.remove_all()
     lone.docker("rmi", "--force", used, name, BASE)

@@ -1,4 +1,4 @@
-"""`jlr save` and `jlr push` (rows A9, D4): a container with what was installed, as an image."""
+"""`jlr image save` and `push` (rows A9, D4): a container with what was installed, as an image."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_installed_packages_are_in_the_image_and_volumes_are_reported(
     start(laptop, session, *volumes, "-e", "HF=s3cret")
     install = "echo installed >/opt/new; echo x >/kept/file"
     engine.docker("exec", "--user=root", session, "sh", "-c", install)
-    saved = laptop.jlr("save", session, f"{name}:1")
+    saved = laptop.jlr("image", "save", session, f"{name}:1")
     assert saved.status == 0, saved
     assert saved.stdout.startswith(f"{name}:1: {engine.docker('images', '--quiet', f'{name}:1')}, ")
     assert "not in the image: " in saved.stderr
@@ -72,7 +72,7 @@ def test_installed_packages_are_in_the_image_and_volumes_are_reported(
 
 
 def _also_from_a_second_laptop(laptop: Laptop, engine: Engine, session: str, image: str) -> None:
-    saved = laptop.jlr("save", f"lab/{session}", image, "--json")
+    saved = laptop.jlr("image", "save", f"lab/{session}", image, "--json")
     assert saved.status == 0, saved
     told = json.loads(saved.stdout)
     assert set(told["outside"]) == {"/data (/var/tmp)", f"/kept (volume {session}-volume)"}
@@ -100,13 +100,13 @@ def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
         f"printf '#!{own}/.packages/bin/python\nimport tiny, mine, jupyterlab\n"
         f"print(tiny.VALUE + mine.MINE)\n' >{tool}; chmod +x {tool}"
     )
-    assert laptop.jlr("save", session, name).status == 0
+    assert laptop.jlr("image", "save", session, name).status == 0
     assert engine.docker("run", "--rm", "--user=4321", name, "tool") == "47"
     assert engine.docker("run", "--rm", name, python, "-c", "import tiny, mine") == ""
     job = ("--image", name, "-v", wheels, *OFFLINE, "--install", "tiny", "--rm", "--", "tool")
     done = laptop.jlr("run", "lab", *job, timeout=120)
     assert (done.status, done.stdout) == (0, "47\n"), done
-    with laptop.terminal("jlr", "stop", f"lab/{session}", "--remove") as screen:
+    with laptop.terminal("jlr", "rm", f"lab/{session}") as screen:
         screen.expect(r"packages that were installed in it: tiny\r\n")
         screen.expect(r"\(y/N\) ")
         screen.send("n\r")
@@ -117,7 +117,7 @@ def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(
     laptop: Laptop, engine: Engine, session: str, container: ContainerFactory, name: str
 ) -> None:
     """jlr's containers only wait; a container of the saved image must not."""
-    assert laptop.jlr("save", session, name).status == 0
+    assert laptop.jlr("image", "save", session, name).status == 0
     before, after = config(engine, "lab/jupyter"), config(engine, name)
     assert before.get("Entrypoint") is None
     assert after["Entrypoint"] == [""]
@@ -131,10 +131,10 @@ def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(
     assert done.status == 0, done
 
     engine.docker("rm", "--force", again)
-    missing = laptop.jlr("save", again, name)
+    missing = laptop.jlr("image", "save", again, name)
     assert missing.status == 6, missing
     assert f"there is no container `{again}` on `lab`" in missing.stderr
-    assert laptop.jlr("save", "nowhere", name).status == 6
+    assert laptop.jlr("image", "save", "nowhere", name).status == 6
 
 
 OTHERS = "/home/ada/.local/share/jupyter/runtime"
@@ -153,9 +153,9 @@ def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_t
     url = laptop.jlr("url", session).stdout.strip()
     token = url.partition("token=")[2]
     assert len(token) >= 32
-    assert laptop.jlr("save", session, name).status == 0
+    assert laptop.jlr("image", "save", session, name).status == 0
     assert laptop.jlr("url", session).stdout.strip() == url
-    state = json.loads(laptop.jlr("status", session, "--json").stdout)["state"]
+    state = json.loads(laptop.jlr("list", session, "--json").stdout)["state"]
     assert state == "up"
     made = engine.docker("create", name)
     export = f"docker -H {engine.url} export {made} | grep -c --text -e {token} -e {secret} || true"
@@ -174,7 +174,7 @@ def test_a_session_whose_secrets_cannot_be_kept_out_of_the_image_is_not_saved(
 ) -> None:
     url = laptop.jlr("url", session).stdout
     engine.try_docker("exec", session, "sh", "-c", "cat /dev/zero >/dev/shm/full")
-    done = laptop.jlr("save", session, name)
+    done = laptop.jlr("image", "save", session, name)
     assert done.status == 1, done
     assert f"cannot save `{session}`: Jupyter's token and keys would be in the image" in done.stderr
     assert "No space left on device" in done.stderr
@@ -193,7 +193,7 @@ def test_an_interrupted_save_leaves_the_session_as_it_was_and_no_image(
 ) -> None:
     engine.docker("exec", session, "sh", "-c", "head -c 200000000 /dev/urandom >/big")
     engine.docker("tag", "lab/plain", name)
-    saving = laptop.spawn("save", session, name)
+    saving = laptop.spawn("image", "save", session, name)
     paused = ("inspect", "--format", "{{.State.Paused}}", session)
     wait_until(lambda: engine.docker(*paused) == "true", "the container's standing still")
     saving.send_signal(signal.SIGINT)
@@ -218,19 +218,19 @@ def test_a_container_that_jlr_did_not_create_keeps_its_entrypoint_and_secrets(
     assert done.status == 0, done
     laptop.jlr("stop", made.name)
     engine.docker("stop", "--time=0", made.name)
-    assert laptop.jlr("save", made.name, name).status == 0
+    assert laptop.jlr("image", "save", made.name, name).status == 0
     assert config(engine, name)["Entrypoint"] == ["/usr/bin/env"]
     by_hand = "/root/.local/share/jupyter/runtime"
     secret = f"mkdir -p {by_hand} && echo secret >{by_hand}/jupyter_cookie_secret"
     engine.docker("start", made.name)
     engine.docker("exec", "--user=0", made.name, "sh", "-c", secret)
     engine.docker("stop", "--time=0", made.name)
-    refused = laptop.jlr("save", made.name, name)
+    refused = laptop.jlr("image", "save", made.name, name)
     assert refused.status == 1
     assert f"would be in the image: {by_hand}/jupyter_cookie_secret" in refused.stderr
     assert f"`docker start {made.name}` there starts it" in refused.stderr
     engine.docker("start", made.name)
-    assert laptop.jlr("save", made.name, name).status == 0
+    assert laptop.jlr("image", "save", made.name, name).status == 0
     assert engine.docker("run", "--rm", name, "ls", "-A", by_hand) == ""
 
 
@@ -243,19 +243,19 @@ def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(
 ) -> None:
     session, image = container("lab/plain").name, f"{registry.name}/me/saved:week3"
     remember_session(laptop, session, "docker")
-    assert laptop.jlr("save", session, image).status == 0
-    refused = laptop.jlr("push", "lab", image)
+    assert laptop.jlr("image", "save", session, image).status == 0
+    refused = laptop.jlr("image", "push", "lab", image)
     assert refused.status == 4, refused
-    assert f"`jlr login lab {registry.name} --username NAME`" in refused.stderr
+    assert f"`jlr image login lab {registry.name} --username NAME`" in refused.stderr
     log_in(laptop, registry)
-    pushed = laptop.jlr("push", "lab", image, "--json", timeout=120)
+    pushed = laptop.jlr("image", "push", "lab", image, "--json", timeout=120)
     assert pushed.status == 0, pushed
     assert json.loads(pushed.stdout)["image"] == image
     engine.docker("rmi", image)
-    assert laptop.jlr("pull", "lab", image).status == 0
+    assert laptop.jlr("image", "pull", "lab", image).status == 0
 
 
 def test_a_missing_image_is_not_pushed(laptop: Laptop, registry: Registry) -> None:
-    done = laptop.jlr("push", "lab", f"{registry.name}/me/nothing:1")
+    done = laptop.jlr("image", "push", "lab", f"{registry.name}/me/nothing:1")
     assert done.status == 6, done
-    assert "`jlr images lab`" in done.stderr
+    assert "`jlr image list lab`" in done.stderr

@@ -83,7 +83,7 @@ class Jobs:
                 yield watching
             finally:
                 watching.leave()
-                self.laptop.jlr("stop", f"lab/{name}", "--force", "--remove", "--yes")
+                self.laptop.jlr("rm", f"lab/{name}", "--force", "--yes")
 
     def begin(self, name: str, script: str) -> None:
         """Begin a job and leave it alone."""
@@ -92,8 +92,8 @@ class Jobs:
         assert (begun.status, begun.stdout) == (0, f"{name}\n"), begun
 
     def state(self, name: str) -> dict[str, Any]:
-        """Return what `jlr runs` says of a job, nothing if it does not list it."""
-        listed = self.laptop.jlr("runs", "lab", "--json")
+        """Return what `jlr job list` says of a job, nothing if it does not list it."""
+        listed = self.laptop.jlr("job", "list", "lab", "--json")
         assert listed.status == 0, listed
         found = [job for job in json.loads(listed.stdout) if job["name"] == name]
         return found[0] if found else {}

@@ -43,7 +43,9 @@ def test_a_script_that_is_only_here_is_named_with_the_line_that_copies_it(
     added = " --workspace" if "--workspace" in refused.stderr else ""
     ran = typed(owner, f"{line}{added} --rm -- sh {script}")
     assert ran.stdout.startswith("trained in /"), ran
-    assert typed(owner, "jlr runs lab").stdout.count(script) == 0, "what was refused left no job"
+    assert typed(owner, "jlr job list lab").stdout.count(script) == 0, (
+        "what was refused left no job"
+    )
 
 
 def test_an_entrypoint_may_make_the_script(

@@ -38,7 +38,9 @@ def test_a_job_of_the_user_has_a_writable_home(
     uid, home = done.stdout.split()
     assert (done.status, int(uid)) == (0, account.uid), done
     assert home.endswith(f"/{name}/home")
-    assert WRITES_HOME[2] in owner.jlr("runs", "lab").stdout, "and nothing that jlr put around it"
+    assert WRITES_HOME[2] in owner.jlr("job", "list", "lab").stdout, (
+        "and nothing that jlr put around it"
+    )
     given = ("--name", containers.name(), "--image", "lab/plain", "-u", "1234", "-e", "HOME=/tmp")
     assert owner.jlr("run", "lab", *given, "--", *WRITES_HOME).stdout == "1234 /tmp\n"
 
@@ -167,13 +169,13 @@ def test_a_naming_template_applies_to_jobs_and_either_name_finds_them(
         begun = laptop.jlr("run", "lab", *where, "--", "sh", "-c", "echo here; exit 3")
         assert (begun.status, begun.stdout) == (0, f"{full}\n"), begun
         for name in (f"j{short}", full, f"lab/j{short}", f"lab/{full}"):
-            shown = whole(laptop, "attach", name)
+            shown = whole(laptop, "job", "attach", name)
             assert (shown.returncode, shown.stdout) == (3, b"here\n"), (name, shown)
             if "/" in name:
                 assert whole(other, "logs", name).stdout == b"here\n"
         again = laptop.jlr("run", "lab", *where, "--", "true")
         assert again.status == 7, again
-        assert other.jlr("stop", f"lab/j{short}", "--remove", "--yes").status == 0
-        assert laptop.jlr("attach", f"j{short}").status == 6
+        assert other.jlr("rm", f"lab/j{short}", "--yes").status == 0
+        assert laptop.jlr("job", "attach", f"j{short}").status == 6
         elsewhere = ("--name", f"j{short}", "--runtime", "none", "--rm")
         assert laptop.jlr("run", "lab", *elsewhere, "--", "true").status == 0

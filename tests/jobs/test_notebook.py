@@ -52,8 +52,8 @@ def read(session: Container, path: str) -> Any:
 
 
 def jobs(laptop: Laptop) -> Any:
-    """Return the objects of `jlr runs`."""
-    return json.loads(laptop.jlr("runs", "lab", "--json").stdout)
+    """Return the objects of `jlr job list`."""
+    return json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
 
 
 def test_a_notebook_runs_to_its_end_with_its_parameters(owner: Laptop, session: Container) -> None:

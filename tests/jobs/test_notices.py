@@ -26,10 +26,10 @@ def test_a_jobs_end_is_told_once_on_the_desktop_though_nothing_watches_it(jobs: 
         assert text.startswith("the job has ended with exit code 3 after ")
         assert "&lt;b&gt;" in text
         assert "\x1b" not in text
-        assert laptop.jlr("notify", "test", "--json").stdout == '{\n  "shown": "desktop"\n}\n'
+        assert laptop.jlr("config", "notify", "--json").stdout == '{\n  "shown": "desktop"\n}\n'
         assert shown.wait(3)[2][0] == "jlr"
     del laptop.environment["DBUS_SESSION_BUS_ADDRESS"]
-    laptop.jlr("stop", f"lab/{alone}", "--remove", "--yes")
+    laptop.jlr("rm", f"lab/{alone}", "--yes")
 
 
 @one_place
@@ -40,9 +40,9 @@ def test_without_a_desktop_the_terminal_tells(jobs: Jobs) -> None:
         terminal.wait_for("no desktop session")
         terminal.wait_for(f"\x1b]2;lab/{name}: the job has ended with exit code 0")
         terminal.wait_for("\x07\x07")
-    with at_terminal(laptop, "notify", "test") as terminal:
+    with at_terminal(laptop, "config", "notify") as terminal:
         terminal.wait_for("\x1b]2;jlr: this is a test of notices\x07\x07")
         terminal.wait_for("bell and title")
-    neither = laptop.jlr("notify", "test")
+    neither = laptop.jlr("config", "notify")
     assert neither.status == 1
     assert "neither a desktop nor a terminal" in neither.stderr

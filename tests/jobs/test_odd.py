@@ -53,7 +53,7 @@ def test_output_that_cannot_be_written_is_reported_and_the_job_goes_on(jobs: Job
         )
     assert done.returncode == 1
     assert b"error: cannot write the output: no space left on device" in done.stderr
-    assert f"jlr attach lab/{name}".encode() in done.stderr
+    assert f"jlr job attach lab/{name}".encode() in done.stderr
     assert jobs.wait_over(name) == 0
 
 

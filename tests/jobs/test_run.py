@@ -33,13 +33,13 @@ def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
     assert (state["state"], state["exit_code"]) == ("ended", 7)
     assert state["ended"] >= state["since"] > "2026-"
     assert state["since"].endswith("Z")
-    for again in (("attach", name), ("logs", f"lab/{name}")):
+    for again in (("job", "attach", name), ("logs", f"lab/{name}")):
         shown = whole(jobs.laptop, *again)
         assert (shown.stdout, shown.stderr) == (OUTPUT, b"oops\n"), again
-    assert whole(jobs.laptop, "attach", name).returncode == 7
-    assert whole(jobs.laptop, "stop", name, "--remove", "--yes").returncode == 0
+    assert whole(jobs.laptop, "job", "attach", name).returncode == 7
+    assert whole(jobs.laptop, "job", "rm", name, "--yes").returncode == 0
     assert not jobs.state(name)
-    assert whole(jobs.laptop, "attach", f"lab/{name}").returncode == 6
+    assert whole(jobs.laptop, "job", "attach", f"lab/{name}").returncode == 6
 
 
 @one_place
@@ -55,10 +55,10 @@ def test_with_json_stdout_is_the_ended_job_alone(jobs: Jobs) -> None:
     assert told["ended"] >= told["since"]
     assert not jobs.state(name), "`--rm` was asked for"
     jobs.begin(name, script[-1])
-    again = whole(jobs.laptop, "attach", name, "--json")
+    again = whole(jobs.laptop, "job", "attach", name, "--json")
     assert (again.returncode, json.loads(again.stdout)["exit_code"]) == (3, 3)
     assert sorted(again.stderr.splitlines()) == [b"begun", b"oops"]
-    gone = whole(jobs.laptop, "attach", f"lab/{name}-gone", "--json")
+    gone = whole(jobs.laptop, "job", "attach", f"lab/{name}-gone", "--json")
     assert (gone.stdout, json.loads(gone.stderr)["exit"]) == (b"", 6)
 
 
@@ -79,10 +79,12 @@ def test_arguments_variables_and_the_folder_arrive_as_they_are(
     assert not jobs.state(name), "`--rm` was asked for"
     refused = jobs.run(name, "true", options=("-e", "NOT_HERE"))
     assert (refused.returncode, b"`--env`: `NOT_HERE` has no value" in refused.stderr) == (2, True)
-    detached = ("sh", "-c", "echo kept; exit 4")
+    detached = ("sh", "-c", "sleep 3; echo kept; exit 4")
     assert jobs.run(name, *detached, options=("--rm", "--detach")).returncode == 0
-    assert jobs.wait_over(name) == 4
-    shown = whole(jobs.laptop, "attach", name)
+    for state in ("running", "ended"):
+        waited = whole(jobs.laptop, "job", "wait", f"lab/{name}", name)
+        assert (waited.returncode, waited.stdout) == (4, b""), (state, waited)
+    shown = whole(jobs.laptop, "job", "attach", name)
     assert (shown.returncode, shown.stdout) == (4, b"kept\n")
     assert not jobs.state(name), "it was read once"
 
@@ -95,10 +97,10 @@ def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(
     jobs.begin(name, "echo begun; sleep 0.5; echo over; exit 3")
     assert jobs.laptop.jlr("disconnect", "lab").status == 0
     with new_laptop(sshd, account, keys) as other:
-        shown = whole(other, "attach", f"lab/{name}")
+        shown = whole(other, "job", "attach", f"lab/{name}")
         assert (shown.returncode, shown.stdout) == (3, b"begun\nover\n")
-        assert name in other.jlr("runs", "lab").stdout
-        cleaned = other.jlr("runs", "lab", "--clean", "--yes", "--json")
+        assert name in other.jlr("job", "list", "lab").stdout
+        cleaned = other.jlr("job", "list", "lab", "--clean", "--yes", "--json")
         assert f"deleted lab/{name}" in cleaned.stderr or not jobs.state(name)
     assert not jobs.state(name)
 
@@ -118,8 +120,8 @@ def test_jobs_are_deleted_only_after_a_yes(jobs: Jobs) -> None:
         return bool(jobs.state(name))
 
     for words, lost in (
-        (("stop", name, "--remove"), "its output and exit code"),
-        (("runs", "lab", "--clean"), f"the job lab/{name} and its output"),
+        (("job", "rm", name), "the output and exit code of lab/"),
+        (("job", "list", "lab", "--clean"), f"the job lab/{name} and its output"),
     ):
         assert jobs.run(name, "true").returncode == 0
         assert [answer(key, *words, lost=lost) for key in ("n", "y")] == [True, False]
@@ -137,19 +139,21 @@ def test_clean_deletes_ones_own_jobs_and_not_those_of_another_user(
         return name
 
     def names(laptop: Laptop) -> set[str]:
-        return {job["name"] for job in json.loads(laptop.jlr("runs", "lab", "--json").stdout)}
+        return {
+            job["name"] for job in json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
+        }
 
     in_container, on_host = ("--image", "lab/plain"), ("--runtime", "none")
     with claimed_account() as other, new_laptop(sshd, other, keys) as their_laptop:
         theirs = {ended_job(their_laptop, *where) for where in (in_container, on_host)}
         for host in ((), ("lab",)):
             mine = {ended_job(owner, *where) for where in (in_container, on_host)}
-            cleaned = owner.jlr("runs", *host, "--clean", "--yes")
+            cleaned = owner.jlr("job", "list", *host, "--clean", "--yes")
             assert cleaned.status == 0, cleaned
             assert not names(owner) & (mine | theirs)
             assert theirs <= names(their_laptop)
         for name in theirs:
-            assert owner.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 6
+            assert owner.jlr("rm", f"lab/{name}", "--yes").status == 6
         assert theirs <= names(their_laptop)
 
 
@@ -160,7 +164,7 @@ def test_a_name_that_is_taken_is_refused_and_the_first_one_stays(jobs: Jobs) -> 
     assert second.returncode == 7
     assert b"already" in second.stderr
     assert jobs.state(name)["state"] == "running"
-    assert jobs.laptop.jlr("stop", name, "--force", "--remove", "--yes").status == 0
+    assert jobs.laptop.jlr("rm", name, "--force", "--yes").status == 0
 
 
 def test_what_cannot_begin_leaves_nothing_behind(
@@ -177,24 +181,24 @@ def test_what_cannot_begin_leaves_nothing_behind(
         result = owner.jlr(*run, *where)
         assert result.status == status, result
         assert "error: " in result.stderr
-    assert name not in owner.jlr("runs", "lab").stdout
+    assert name not in owner.jlr("job", "list", "lab").stdout
     assert name not in containers.engine.docker("ps", "--all", "--format", "{{.Names}}")
-    assert owner.jlr("attach", name).status == 6
+    assert owner.jlr("job", "attach", name).status == 6
 
 
-@pytest.mark.parametrize("command", [("stop", "--remove", "--yes"), ("logs",)])
+@pytest.mark.parametrize("command", [("rm", "--yes"), ("logs",)])
 def test_a_deleted_job_is_not_reported_as_a_missing_session(
     owner: Laptop, containers: ContainerFactory, command: tuple[str, ...]
 ) -> None:
     name = containers.name()
     begun = owner.jlr("run", "lab", "--runtime", "none", "--name", name, "--", "true")
     assert begun.status == 0, begun
-    assert owner.jlr("stop", name, "--remove", "--yes").status == 0
+    assert owner.jlr("rm", name, "--yes").status == 0
     for selector, host in ((name, ""), (f"lab/{name}", " lab")):
         again = owner.jlr(*command, selector)
         assert again.status == 6, again
         assert f"there is neither a session nor a job `{selector}`" in again.stderr
-        assert f"`jlr list{host}` and `jlr runs{host}` show all" in again.stderr
+        assert f"`jlr list{host}` and `jlr job list{host}` show all" in again.stderr
 
 
 @every_place
@@ -210,4 +214,4 @@ def test_stop_ends_a_job_and_what_it_began(jobs: Jobs, how: tuple[str, ...], ign
     assert stopped.status == 0, stopped
     assert leavers.left() == []
     assert jobs.wait_over(name) == 128 + (9 if how or ignore else 15)
-    assert jobs.laptop.jlr("stop", name, "--remove", "--yes").status == 0
+    assert jobs.laptop.jlr("rm", name, "--yes").status == 0

@@ -70,13 +70,13 @@ def test_a_detached_job_gets_its_stdin_by_attach(jobs: Jobs) -> None:
     assert whole(jobs.laptop, *run).returncode == 0
     state = jobs.state(name)
     assert (state["state"], state["interactive"], state["terminal"]) == ("running", True, False)
-    done = given(jobs.laptop, NOISE, "attach", "-i", name)
+    done = given(jobs.laptop, NOISE, "job", "attach", "-i", name)
     assert (done.returncode, done.stdout) == (3, NOISE), done.stderr
-    again = whole(jobs.laptop, "attach", name)
+    again = whole(jobs.laptop, "job", "attach", name)
     assert (again.returncode, again.stdout) == (3, NOISE)
     plain = jobs.name()
     jobs.begin(plain, "exit 0")
-    refused = given(jobs.laptop, b"", "attach", "-i", plain)
+    refused = given(jobs.laptop, b"", "job", "attach", "-i", plain)
     assert refused.returncode == 2
     assert f"the job `lab/{plain}` has no stdin".encode() in refused.stderr
 
@@ -116,13 +116,13 @@ def test_a_second_stdin_is_refused_where_that_can_be_seen(owner: Laptop, jobs: J
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "-di", "--", "sh", "-c", "cat; sleep 2")
     assert whole(owner, *run).returncode == 0
-    first = began(owner, "attach", "-i", name)
+    first = began(owner, "job", "attach", "-i", name)
     assert first.stdin is not None
     assert first.stdout is not None
     first.stdin.write(b"first\n")
     first.stdin.flush()
     assert first.stdout.readline() == b"first\n"
-    second = began(owner, "attach", "-i", name)
+    second = began(owner, "job", "attach", "-i", name)
     assert second.stdout is not None
     assert second.stdout.readline() == b"first\n"
     first.communicate()

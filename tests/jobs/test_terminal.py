@@ -37,24 +37,26 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         terminal.type("\x03")
         terminal.type("\x10\x11")
         assert terminal.process.wait(SECONDS) == 0
-        terminal.wait_for(f"`lab/{name}` keeps running; `jlr attach lab/{name}`")
+        terminal.wait_for(f"`lab/{name}` keeps running; `jlr job attach lab/{name}`")
         assert terminal.echoes()
-    [job] = [one for one in json.loads(owner.jlr("runs", "--json").stdout) if one["name"] == name]
+    [job] = [
+        one for one in json.loads(owner.jlr("job", "list", "--json").stdout) if one["name"] == name
+    ]
     assert (job["state"], job["terminal"]) == ("running", True)
-    with at_terminal(owner, "attach", name) as terminal:
+    with at_terminal(owner, "job", "attach", name) as terminal:
         answers(terminal, "echo is $kept", "is 4")
         sshd.drop_connections()
         assert terminal.process.wait(SECONDS) == 5
         terminal.wait_for(f"`lab/{name}` keeps")
-    with at_terminal(owner, "attach", name, "--detach-keys", "ctrl-]") as terminal:
+    with at_terminal(owner, "job", "attach", name, "--detach-keys", "ctrl-]") as terminal:
         answers(terminal, "echo still $kept", "still 4")
         terminal.type("\x1d")
         assert terminal.process.wait(SECONDS) == 0
-    with at_terminal(owner, "attach", name) as terminal:
+    with at_terminal(owner, "job", "attach", name) as terminal:
         answers(terminal, "echo last $kept", "last 4")
         terminal.type("exit $((kept + 5))\r")
         assert terminal.process.wait(SECONDS) == 9
-    assert owner.jlr("attach", f"lab/{name}").status == 6, "`--rm` was asked for"
+    assert owner.jlr("job", "attach", f"lab/{name}").status == 6, "`--rm` was asked for"
 
 
 def test_a_terminal_that_cannot_be_given_is_refused(
@@ -68,8 +70,8 @@ def test_a_terminal_that_cannot_be_given_is_refused(
     image = ("--image", "lab/plain", "--no-init")
     with at_terminal(owner, *run, *image, "-it", "--", "/no/such/program") as terminal:
         assert terminal.process.wait(SECONDS) == 1
-        terminal.wait_for(f"cannot start `lab/{name}`")
-    assert owner.jlr("attach", f"lab/{name}").status == 6
+        terminal.wait_for(f"`lab/{name}` did not start")
+    assert owner.jlr("job", "attach", f"lab/{name}").status == 6
     numbers = ("sh", "-c", "seq 30000; exit 4")
     with at_terminal(owner, *run, "--runtime", "none", "-it", "--rm", "--", *numbers) as terminal:
         terminal.wait_for("\n30000\r")  # it may have ended before it is attached
@@ -77,9 +79,9 @@ def test_a_terminal_that_cannot_be_given_is_refused(
         assert "\n2\r" in terminal.screen
     begun = owner.jlr(*run, "--image", "lab/plain", "-itd", "--", "sh")
     assert begun.status == 0, begun
-    with at_terminal(owner, "attach", name) as terminal:
+    with at_terminal(owner, "job", "attach", name) as terminal:
         answers(terminal, "echo $((40 + 2))", "42")
         terminal.type("~.")
         assert terminal.process.wait(SECONDS) == 0
         assert terminal.echoes()
-    assert owner.jlr("stop", name, "--force", "--remove", "--yes").status == 0
+    assert owner.jlr("rm", name, "--force", "--yes").status == 0

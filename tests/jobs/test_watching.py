@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psutil
 
-from tests.jobs.parts import SECONDS, Jobs
+from tests.jobs.parts import SECONDS, Jobs, at_terminal
 from tests.lab.engine import Engine
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
@@ -49,7 +49,7 @@ def test_a_job_goes_on_however_its_watcher_ends(jobs: Jobs, engine: Engine) -> N
         count = 1 if in_image else 2  # the engine's client, or a `tail` of each stream
         wait_until(lambda: watchers(job) == count, "both streams' being shown")
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
-            another = jobs.laptop.spawn("attach", name)
+            another = jobs.laptop.spawn("job", "attach", name)
             assert another.stdout is not None
             assert another.stdout.readline() == "begun\n"
             another.send_signal(number)
@@ -86,3 +86,40 @@ def test_a_second_ctrl_c_kills_the_job(jobs: Jobs) -> None:
         status, _, told = watching.end()
     assert status == 137
     assert "(SIGKILL); Ctrl-C again leaves it alone" in told
+
+
+def test_ctrl_c_on_a_terminal_ends_no_work_unasked(jobs: Jobs) -> None:
+    name = jobs.name()
+    run = ("run", "lab", *jobs.where, "--name", name, "--", "sh", "-c", STUBBORN)
+    with at_terminal(jobs.laptop, *run) as terminal:
+        terminal.wait_for("begun", seconds=SECONDS)
+        terminal.type("\x03")
+        terminal.wait_for(f"Interrupt `lab/{name}`?")
+        terminal.type("\r")  # which is no yes
+        assert terminal.process.wait(SECONDS) == 130
+        terminal.wait_for(f"`lab/{name}` keeps running; `jlr job attach lab/{name}` shows it")
+    with at_terminal(jobs.laptop, "job", "attach", name) as terminal:
+        terminal.wait_for(f"Ctrl-C leaves `lab/{name}` running")
+        terminal.wait_for("begun", seconds=SECONDS)
+        terminal.type("\x03")
+        assert terminal.process.wait(SECONDS) == 130
+    with at_terminal(jobs.laptop, "logs", name, "--follow") as terminal:
+        terminal.wait_for("begun", seconds=SECONDS)
+        terminal.type("\x03")
+        assert terminal.process.wait(SECONDS) == 130
+    assert jobs.state(name)["state"] == "running"
+    assert "asked" not in jobs.laptop.jlr("logs", name).stdout, "SIGINT came"
+    assert jobs.laptop.jlr("job", "rm", f"lab/{name}", "--force", "--yes").status == 0
+
+
+def test_two_ctrl_c_on_a_terminal_interrupt_the_job_and_a_third_kills_it(jobs: Jobs) -> None:
+    name = jobs.name()
+    run = ("run", "lab", *jobs.where, "--name", name, "--rm", "--", "sh", "-c", STUBBORN)
+    with at_terminal(jobs.laptop, *run) as terminal:
+        terminal.wait_for("begun", seconds=SECONDS)
+        terminal.type("\x03")
+        terminal.wait_for(f"Interrupt `lab/{name}`?")
+        terminal.type("\x03")
+        terminal.wait_for("asked", seconds=SECONDS)
+        terminal.type("\x03")
+        assert terminal.process.wait(SECONDS) == 137

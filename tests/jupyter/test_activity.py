@@ -80,7 +80,7 @@ def test_a_program_in_a_terminal_of_jupyterlab_is_told() -> None:
                 (30, 0, 30, 0, f"python -IS -c . {ADOPTER} sleep 64"),
                 (31, 30, 30, 0, "sleep 64"),
             ),
-            "the program `sleep 64`",
+            "the job `sleep 64`",
         ),
         (
             ((30, 0, 30, 0, f"sh -c carry {CARRIER} sleep 64"), (31, 30, 30, 0, "sleep 64")),

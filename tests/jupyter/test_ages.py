@@ -68,8 +68,8 @@ def page_of(url: str) -> str:
 
 
 def kernels(session: Session) -> dict[str, str]:
-    """Return the states of the kernels that `jlr status` tells, by notebook."""
-    told = json.loads(session.laptop.jlr("status", session.name, "--json").stdout)
+    """Return the states of the kernels that `jlr list` tells, by notebook."""
+    told = json.loads(session.laptop.jlr("list", session.name, "--json").stdout)
     return {kernel["notebook"]: kernel["state"] for kernel in told["kernels"]}
 
 
@@ -175,15 +175,15 @@ def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
     age = AGES[name]
     here = containers("lab/ages", *age.command(f"--{age.family}.token="), options=age.options)
     here.await_output("is running at")
-    words = ("open to all on `lab`", "neither token nor password", "--allow-unauthenticated")
+    words = ("every user of `lab`", "neither token nor password", "--allow-unauthenticated")
     failed(start(laptop, "lab", here.name), 1, *words)
     assert here.name not in laptop.jlr("list", "--json").stdout
     session = started(laptop, here, "--allow-unauthenticated")
     assert session.report["access"] == "open"
     assert page_of(laptop.jlr("url", here.name).stdout) == age.found
-    told = json.loads(laptop.jlr("status", here.name, "--json").stdout)
+    told = json.loads(laptop.jlr("list", here.name, "--json").stdout)
     assert (told["state"], told["access"], told["kernels"]) == ("up", "open", [])
-    assert "open to all on `lab`" in laptop.jlr("list").stdout
+    assert "open to all users of `lab`" in laptop.jlr("list").stdout
 
 
 def test_an_old_server_with_a_password_asks_for_it_in_the_browser(
@@ -196,7 +196,7 @@ def test_an_old_server_with_a_password_asks_for_it_in_the_browser(
     session = started(laptop, here)
     assert session.report["access"] == "password"
     assert page_of(session.url) == "login"
-    told = json.loads(laptop.jlr("status", session.name, "--json").stdout)
+    told = json.loads(laptop.jlr("list", session.name, "--json").stdout)
     assert (told["state"], told["access"], told["kernels"]) == ("up", "password", None)
-    assert "asks for a password" in laptop.jlr("status", session.name).stdout
+    assert "asks for a password" in laptop.jlr("list", session.name).stdout
     failed(laptop.jlr("stop", session.name, "--container"), 7, "password", "--force")

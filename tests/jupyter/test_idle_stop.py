@@ -21,14 +21,14 @@ def notebooks(session: Session) -> list[str]:
 
 
 def state(session: Session) -> str:
-    """Return the word of `jlr status`."""
-    told = json.loads(session.laptop.jlr("status", session.name, "--json").stdout)
+    """Return the word of `jlr list`."""
+    told = json.loads(session.laptop.jlr("list", session.name, "--json").stdout)
     return str(told["state"])
 
 
 def awake(session: Session) -> list[str]:
     """Return what keeps a session from its idle stop."""
-    told = json.loads(session.laptop.jlr("status", session.name, "--json").stdout)
+    told = json.loads(session.laptop.jlr("list", session.name, "--json").stdout)
     return list(told["awake"])
 
 
@@ -38,10 +38,10 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     new = started(laptop, container("lab/ages"), "--idle-stop", "4s")
     old = started(laptop, container("lab/ages", options=NOTEBOOK_6), "--idle-stop", "4s")
     assert (new.report["idle_stop"], old.report["idle_stop"]) == (4, 4)
-    said = laptop.jlr("status", new.name).stdout
-    assert "after 4s without work: idle kernels" in said
+    said = laptop.jlr("list", new.name).stdout
+    assert "after 4s without work idle kernels end" in said
     again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")
-    assert "`--idle-stop` applies to the next one only" in again.stderr, again
+    assert "`--idle-stop` will apply to its next start" in again.stderr, again
     job = f"{new.name}-job"
     begun = laptop.jlr("run", "lab", "--in", new.name, "-d", "--name", job, "--", "sleep", "600")
     assert begun.status == 0, begun
@@ -53,7 +53,7 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
         assert notebooks(new) == ["kept.ipynb"]
         listed = laptop.jlr("list").stdout
         assert "kept from its idle stop by ssh, a shell or a job" in " ".join(listed.split())
-        laptop.jlr("stop", f"lab/{job}", "--force", "--remove", "--yes")
+        laptop.jlr("rm", f"lab/{job}", "--force", "--yes")
         wait_until(lambda: notebooks(new) == [], "the end of the kernel", timeout=60)
     for session in (new, old):
         with session.notebook("busy.ipynb") as busy, session.notebook("idle.ipynb") as idle:
@@ -68,7 +68,7 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
             assert "the kernel of busy.ipynb" in awake(session)
     for session in (new, old):  # Jupyter looks once a minute
         wait_until(lambda here=session: state(here) != "up", "the end of Jupyter", timeout=150)  # type: ignore[misc]
-        told = json.loads(laptop.jlr("status", session.name, "--json").stdout)
+        told = json.loads(laptop.jlr("list", session.name, "--json").stdout)
         assert told["state"] == "idle-stopped", told
         assert "has ended after its idle time" in told["detail"]
     assert started(laptop, new.name).report["idle_stop"] is None

@@ -245,7 +245,7 @@ def test_resets_lose_and_double_nothing_of_an_older_jupyter(
 def test_cuts_at_random_moments_cost_the_bridge_of_a_local_jupyter_no_message(
     server: LocalServer, kernel: str, tmp_path: Path
 ) -> None:
-    """`jlr kernels` counts what it has received as a page does."""
+    """`jlr local kernels` counts what it has received as a page does."""
     chance, page, stop = random.Random(38), Client(server, kernel), tmp_path / "stop"
     line = Line(int(server.base.partition("/")[0].rpartition(":")[2]))
     path = f"/{server.base.partition('/')[2]}"

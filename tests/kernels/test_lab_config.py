@@ -1,4 +1,4 @@
-"""What the JupyterLab of `jlr lab` answers, and where its client of the session connects."""
+"""What the JupyterLab of `jlr local lab` answers, and where its client of the session connects."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_without_its_configuration_it_does_not_run(tmp_path: Path) -> None:
     with jupyterlab(tmp_path, "http://127.0.0.1:9/", JLR_LAB_PIPE="no number") as process:
         said = process.communicate(timeout=60)[0]
     assert process.returncode == 1
-    assert "`jlr lab` cannot configure JupyterLab" in said
+    assert "`jlr local lab` cannot configure JupyterLab" in said
     assert "Traceback" not in said
 
 

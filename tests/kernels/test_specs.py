@@ -64,7 +64,7 @@ def test_kernels_of_several_sessions_are_removed_only_by_a_full_name(typed: str 
     with pytest.raises(Usage, match="needs the name of a session: there are 2") as refused:
         specs.remove(typed)
     for host in ("dgx", "lab"):
-        assert f"`jlr kernels remove {host}/cont1`" in (refused.value.hint or "")
+        assert f"`jlr local kernels remove {host}/cont1`" in (refused.value.hint or "")
     assert len(specs.listed(None)) == 2
     assert specs.remove("dgx/cont1") == [here]
     assert specs.remove(typed) == [there]

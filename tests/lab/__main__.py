@@ -11,7 +11,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.lab import apptainer, browser, images
+from tests.lab import apptainer, browser, images, windows
 from tests.lab.accounts import claimed_account
 from tests.lab.cluster import running_cluster
 from tests.lab.engine import running_engine
@@ -54,6 +54,8 @@ def build() -> int:
         images.ensure(engine, print)
         if not apptainer.missing():
             apptainer.ensure(engine, print)
+    if not windows.missing():
+        windows.ensure(print)
     return 0
 
 

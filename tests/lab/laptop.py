@@ -164,6 +164,13 @@ class Laptop:
             cwd=self.folder / "home",
         )
 
+    def completions(self, line: str) -> list[str]:
+        """Return what completes a line, as bash's script gets it."""
+        asked = (f"COMP_LINE={line}", "COMP_WORDBREAKS=", "_JLR_COMPLETE=bash_complete")
+        done = self.run("env", *asked, str(PROGRAMS / "jlr"))
+        assert done.stderr == "", done
+        return [one.partition(",")[2] for one in done.stdout.splitlines()]
+
     def spawn(self, *words: str, forked: bool = True) -> subprocess.Popen[str]:
         """Run `jlr` in a session of its own and return at once; its output is one pipe.
 

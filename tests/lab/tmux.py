@@ -47,7 +47,7 @@ class TmuxTerminal:
     def run(self, line: str) -> None:
         """Type a command and wait for its end."""
         self.type(line)
-        wait_until(lambda: line in self.screen(), "the command")
+        wait_until(lambda: line in self.screen("-J"), "the command")
         self.wait_for_prompt()
 
     def clear(self) -> None:

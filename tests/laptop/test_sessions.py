@@ -135,37 +135,12 @@ def test_files_without_an_end_are_passed_over(folder: Path) -> None:
 def test_the_latest_that_is_forwarded_is_chosen_by_default() -> None:
     sessions.save(replace(RECORD, name="stopped", forwarded=False, last_used=9.0))
     sessions.save(RECORD)
-    assert sessions.choose(None) == RECORD
-    assert sessions.choose("stopped").name == "stopped"
-    assert sessions.choose("me@dgx/stopped").name == "stopped"
+    assert sessions.latest() == RECORD
 
 
-def test_no_session_at_all_and_a_missing_one_differ() -> None:
+def test_the_latest_session_is_missing_where_there_is_none() -> None:
     with pytest.raises(NotFound, match="there are no sessions"):
-        sessions.choose(None)
-    sessions.save(RECORD)
-    with pytest.raises(NotFound, match="no session `other`") as caught:
-        sessions.choose("other")
-    assert caught.value.hint == "`jlr list` shows all sessions"
-
-
-@pytest.mark.parametrize("typed", ["cnt1", "me@dgx/cont2"])
-def test_a_misspelt_session_is_told_with_the_one_that_was_meant(typed: str) -> None:
-    sessions.save(RECORD)
-    sessions.save(replace(RECORD, name="other", host="cnt2"))
-    with pytest.raises(NotFound, match=f"no session `{typed}`") as caught:
-        sessions.choose(typed)
-    assert (caught.value.hint or "").startswith("did you mean `me@dgx/cont1`? `jlr list`")
-    with pytest.raises(NotFound) as caught:  # neither another host's nor a host
-        sessions.choose("cnt2/cont1")
-    assert caught.value.hint == "`jlr list` shows all sessions"
-
-
-def test_a_host_is_told_apart_from_a_session_that_is_missing() -> None:
-    sessions.save(RECORD)
-    with pytest.raises(NotFound, match="`me@dgx` is a host and not a session") as caught:
-        sessions.choose("me@dgx")
-    assert caught.value.hint == "name one: `me@dgx/cont1`"
+        sessions.latest()
 
 
 def test_a_read_only_folder_is_reported_before_a_start(

@@ -77,7 +77,7 @@ def test_the_users_own_settings_bound_the_time(interval: float, count: int) -> N
 def test_a_loss_is_told_with_the_reason_that_the_server_or_the_system_gave() -> None:
     line = Line(closed_at=5.0)
     line.reason = "Connection reset by peer"
-    assert line.death() == "the connection to the host was closed: Connection reset by peer"
+    assert line.death() == "Connection reset by peer"
 
 
 def test_a_wake_asks_at_once_and_a_dead_connection_is_noticed_in_seconds() -> None:

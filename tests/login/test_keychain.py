@@ -46,10 +46,10 @@ def test_forget_deletes_the_secrets_and_lists_them(
     laptop: Laptop, plain: SSHServer, account: Account, keychain: SecretService
 ) -> None:
     log_in(laptop, "plain", ASKED, options=("--remember",))
-    told = laptop.jlr("forget", "plain")
+    told = laptop.jlr("disconnect", "plain", "--forget")
     assert told.stdout == f"forgot the password {account.name}@[127.0.0.1]:{plain.port}\n", told
     assert keychain.contents() == {}
-    again = laptop.jlr("forget", "plain")
+    again = laptop.jlr("disconnect", "plain", "--forget")
     assert (again.status, again.stdout) == (0, "")
     assert "nothing is remembered for plain" in again.stderr
     disconnect(laptop, "plain")

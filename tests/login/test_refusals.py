@@ -52,7 +52,17 @@ def refused(laptop: Laptop, host: str, status: int, *words: str) -> str:
 def test_no_address_a_closed_port_silence_and_another_protocol_are_different_errors(
     laptop: Laptop,
 ) -> None:
-    refused(laptop, "no-such-host.invalid", 5, "has no address", "`HostName`")
+    refused(
+        laptop,
+        "no-such-host.invalid",
+        6,
+        "neither a host nor a session",
+        "has no address",
+        "`HostName`",
+    )
+    with laptop.ssh_config.open("a") as config:
+        config.write("Host named\n    HostName no-such-host.invalid\n")
+    refused(laptop, "named", 5, "`no-such-host.invalid` has no address", "`HostName`")
     add(laptop, "closed", free_port())
     refused(laptop, "closed", 5, "refused the connection", "listens on that port")
     with answering(b"") as port:

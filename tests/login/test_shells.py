@@ -80,7 +80,7 @@ def test_startup_files_that_become_another_shell_are_told_by_each_command(
         (account.home / ".bashrc").write_text(f"exec {shell}\n")
         laptop.add_host("other", sshd, account, key=keys.private)
         config = tmp_path / "config"
-        config.write_text(laptop.jlr("ssh-config").stdout)
+        config.write_text(laptop.jlr("config", "ssh").stdout)
         for status, *words in (
             (1, "jlr", "list", "other"),
             (1, "jlr", "shell", "other", "--", "echo", "ran"),
@@ -90,7 +90,7 @@ def test_startup_files_that_become_another_shell_are_told_by_each_command(
         ):
             failed = laptop.run(*map(str, words))
             assert failed.status == status, failed
-            assert f"ends in `exec {shell}` for commands" in failed.stderr
+            assert f"runs `exec {shell}` for commands" in failed.stderr
             assert f"`case $- in *i*) exec {shell} ;; esac`" in failed.stderr
         (account.home / ".bashrc").write_text(f"case $- in *i*) exec {shell} ;; esac\n")
         assert laptop.jlr("shell", "other", "--", "echo", "ran").stdout == "ran\n"

@@ -37,7 +37,7 @@ def test_ssh_asks_once_for_itself_a_copy_and_the_page(
 ) -> None:
     before = logins(two)
     config = laptop.folder / "editors_config"
-    config.write_text(laptop.jlr("ssh-config").stdout, encoding="utf-8")
+    config.write_text(laptop.jlr("config", "ssh").stdout, encoding="utf-8")
     ssh = ("ssh", "-F", str(config), "two.jlr")
     with laptop.terminal(*ssh, "echo in $((1))") as spawned:
         terminal = Terminal(spawned)
@@ -73,9 +73,9 @@ def test_after_a_drop_the_link_waits_and_tries_nothing(
     assert failures(two) == refused
     shown = without_terminal(laptop, "list")
     assert "needs-auth" in shown.stdout
-    assert "`two` waits for you: run `jlr status two/one` in a terminal" in shown.stderr
+    assert "`two` waits for you: run `jlr list two/one` in a terminal" in shown.stderr
     failed(without_terminal(laptop, "url"), 4, "jlr cannot ask", "in a terminal")
-    with at_terminal(laptop, "status") as terminal:
+    with at_terminal(laptop, "list", "two/one") as terminal:
         for prompt, line in factors(codes):
             terminal.answers(prompt, line)
         assert terminal.ends() == 0

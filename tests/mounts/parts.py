@@ -44,7 +44,7 @@ class Desk:
         return self.jlr("mount", str(self.local), *(words or ("--remote", "project")), code=code)
 
     def unmount(self, *words: str, code: int = 0) -> Result:
-        return self.jlr("unmount", str(self.local), *words, code=code)
+        return self.jlr("mount", "--unmount", str(self.local), *words, code=code)
 
     def states(self) -> list[str]:
         return [mount["state"] for mount in json.loads(self.jlr("mount", "--json").stdout)]
@@ -63,7 +63,14 @@ class Desk:
         return (self.project / name).read_bytes() == content
 
 
-def remember_session(laptop: Laptop, name: str, runtime: str = "none", host: str = "lab") -> None:
+def remember_session(
+    laptop: Laptop,
+    name: str,
+    runtime: str = "none",
+    host: str = "lab",
+    *,
+    forwarded: bool = False,
+) -> None:
     """Write a session's record, as `jlr start` leaves one and `jlr stop` keeps it."""
     record = SessionRecord(
         host=host,
@@ -71,7 +78,7 @@ def remember_session(laptop: Laptop, name: str, runtime: str = "none", host: str
         runtime=runtime,
         local_port=8888,
         ssh_config=str(laptop.ssh_config.resolve()),
-        forwarded=False,
+        forwarded=forwarded,
     )
     script = (
         "import json, sys; from jlremote.laptop import sessions\n"

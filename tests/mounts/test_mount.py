@@ -142,7 +142,7 @@ def test_a_folder_of_a_host_needs_no_session_and_all_that_was_made_goes(desk: De
         process.kill()
     desk.jlr("mount", str(deep))
     assert (deep / "data").read_bytes() == b"x"
-    desk.jlr("unmount", str(deep))
+    desk.jlr("mount", "--unmount", str(deep))
     assert not deep.parent.parent.exists()
 
 
@@ -265,7 +265,7 @@ def test_a_name_of_any_kind_works_on_both_sides(desk: Desk) -> None:
         [report] = json.loads(desk.jlr("mount", "--json").stdout)
         assert (report["local"], report["remote"]) == (str(local), str(remote))
         assert report["state"] == "up"
-        desk.jlr("unmount", "--", str(local))
+        desk.jlr("mount", "--unmount", "--", str(local))
         assert not desk.is_mounted(local), name
 
 

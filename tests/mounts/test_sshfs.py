@@ -41,7 +41,7 @@ def program(folder: Path, version: str, help_text: str = "") -> str:
 def test_an_sshfs_below_3_7_6_is_warned_about_with_both_holes(tmp_path: Path, version: str) -> None:
     said = sshfs.warning(program(tmp_path, version))
     assert said is not None
-    assert f"sshfs {version} has the holes" in said
+    assert f"sshfs {version} has the security bugs" in said
     assert "CVE-2026-47187" in said
     assert "CVE-2026-48711" in said
     assert "3.7.6 or later" in said

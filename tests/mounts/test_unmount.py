@@ -153,14 +153,14 @@ def test_a_mount_that_was_unmounted_without_jlr_is_reported_and_forgotten(desk: 
 def test_all_mounts_go_at_once_after_a_yes(desk: Desk) -> None:
     other = desk.local.with_name("other")
     desk.mount()
-    with desk.laptop.terminal("jlr", "unmount", "--all") as screen:
+    with desk.laptop.terminal("jlr", "mount", "--unmount", "--all") as screen:
         screen.expect_exact(f"the mount {desk.local} of lab")
         screen.expect_exact("Unmount all of them? (y/N) ")
         screen.send("n\r")
         screen.expect("nothing was changed")
         screen.expect(EOF)
     assert desk.is_mounted()
-    with desk.laptop.terminal("jlr", "unmount", "--all") as screen:
+    with desk.laptop.terminal("jlr", "mount", "--unmount", "--all") as screen:
         screen.expect_exact("(y/N) ")
         screen.send("y\r")
         screen.expect(f"unmounted {desk.local}")
@@ -168,7 +168,7 @@ def test_all_mounts_go_at_once_after_a_yes(desk: Desk) -> None:
     assert not desk.is_mounted()
     desk.mount()
     desk.jlr("mount", str(other), "--remote", "project")
-    done = desk.jlr("unmount", "--all", "--yes").stdout
+    done = desk.jlr("mount", "--unmount", "--all", "--yes").stdout
     assert done == f"unmounted {other}\nunmounted {desk.local}\n"
     assert not desk.is_mounted()
     assert not desk.is_mounted(other)

@@ -1,4 +1,4 @@
-"""The JupyterLab of the laptop that `jlr lab` runs."""
+"""The JupyterLab of the laptop that `jlr local lab` runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LocalLab:
 
 @contextmanager
 def local_lab(session: Session) -> Iterator[LocalLab]:
-    """Run `jlr lab` in the laptop's home folder."""
+    """Run `jlr local lab` in the laptop's home folder."""
     laptop = session.laptop
     options = ("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1")
     words = ("lab", session.name, "--", *options, f"--ServerApp.port={free_port()}")

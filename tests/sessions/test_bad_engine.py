@@ -31,7 +31,7 @@ def test_an_engine_that_is_not_installed(
         file = laptop.settle('[hosts.odd]\nruntime = "docker"\n')
         chosen = f"; `runtime` of `[hosts.odd]` in `{file}` chooses it"
         failed(start(laptop, "odd", "cont1"), 1, "`docker` was not found on the host", chosen)
-        images = laptop.jlr("images", "odd")
+        images = laptop.jlr("image", "list", "odd")
         assert (images.status, chosen in images.stderr) == (1, True), images
         assert "chooses it" not in start(laptop, "odd", "cont1", *DOCKER).stderr
         assert "was not found" in examined(laptop, "odd").of("engine")["text"]

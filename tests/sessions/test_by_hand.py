@@ -94,7 +94,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
     run_by_hand(here, 9999, "--ip=0.0.0.0")
     # By the forward alone: a page that is still open finds it.
     wait_until(lambda: leads_to(session.port, "/theirs/api"), "the second's answer")
-    second = told(laptop, "status", here.name)
+    second = told(laptop, "list", here.name)
     assert (second.port, second.base.split("/")[1]) == (session.port, "theirs")
     assert second.token != session.token
     with second.notebook("again.ipynb") as kernel:
@@ -117,7 +117,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
     run_by_hand(here, 9997, "--ip=0.0.0.0", "--IdentityProvider.token=")
     failed(laptop.jlr("open", here.name, "--no-browser"), 1, "jupyter-dead", "jlr start lab")
     assert not leads_to(session.port, "/theirs/api")
-    failed(laptop.jlr("start", "lab", here.name, "--no-browser"), 1, "open to all on `lab`")
+    failed(laptop.jlr("start", "lab", here.name, "--no-browser"), 1, "every user of `lab`")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_server_on_its_containers_loopback_is_used_as_it_is(
     assert session.base.endswith("/theirs/")
     with session.notebook("here.ipynb") as kernel:
         assert len(kernel.run("print('x' * 200_000)")) == 200_001
-    for words in (("status", here.name), ("list",)):
+    for words in (("list", here.name), ("list",)):
         assert told(laptop, *words).url == session.url
     for words in (("url",), ("open", "--no-browser")):
         assert laptop.jlr(*words).stdout.strip() == session.url
@@ -159,9 +159,9 @@ def test_a_server_with_a_password_asks_for_it_in_the_browser(
     assert "token" not in report["url"]
     for words in (("url",), ("open", "--no-browser")):
         assert laptop.jlr(*words).stdout.strip() == report["url"]
-    status = told(laptop, "status").report
+    status = told(laptop, "list", here.name).report
     assert (status["access"], status["kernels"]) == ("password", None)
-    assert "a password in the browser" in laptop.jlr("list").stdout
+    assert "a password in the browser" in laptop.jlr("list", here.name).stdout
     with urlopen(report["url"], timeout=30) as page:
         assert "/login" in page.url
     # What its kernels do is not known, so it takes a word to end the container under them.

@@ -60,7 +60,7 @@ def test_neither_container_nor_image_is_told_with_what_lists_them(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     name = container.name()
-    failed(start(laptop, "lab", name), 6, f"`{name}`", "--image", "`jlr images lab`")
+    failed(start(laptop, "lab", name), 6, f"`{name}`", "--image", "`jlr image list lab`")
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,8 @@ def test_neither_container_nor_image_is_told_with_what_lists_them(
     [
         (("--gpus", '"device=0'), 2, "--gpus"),
         (("--env", "=x"), 2, "`=` is not a variable"),
-        (("--volume", "relative/folder:/data"), 2, "relative/folder"),
         (("--volume", "/dev/null/x:/data"), 6, "/dev/null/x"),
-        (("--workdir", "relative"), 2, "relative"),
         (("--user", "nobody-at-all"), 2, "nobody-at-all"),
-        (("--shm-size", "huge"), 2, "huge"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -32,14 +32,14 @@ SECONDS = 90
 @pytest.fixture
 def spec(session: Session) -> Iterator[str]:
     """The name of the session's kernel spec on the laptop."""
-    installed = session.laptop.jlr("kernels", "install", session.name, "--json")
+    installed = session.laptop.jlr("local", "kernels", "install", session.name, "--json")
     assert installed.status == 0, installed
     [told] = json.loads(installed.stdout)
     assert (told["host"], told["session"], told["kind"]) == ("lab", session.name, "python3")
     yield str(told["name"])
-    removed = session.laptop.jlr("kernels", "remove", session.name)
+    removed = session.laptop.jlr("local", "kernels", "remove", session.name)
     assert removed.status == 0, removed
-    assert session.laptop.jlr("kernels", "list", "--json").stdout.strip() == "[]"
+    assert session.laptop.jlr("local", "kernels", "list", "--json").stdout.strip() == "[]"
 
 
 @pytest.fixture
@@ -178,7 +178,9 @@ def test_a_kind_of_kernel_that_is_gone_is_told_with_those_that_there_are(
     words[words.index("python3")] = "julia"
     ran = session.laptop.run(*words, timeout=SECONDS)
     assert ran.status == 6, ran
-    assert "has no kernel `julia` any more; there is `python3`\nhint: `jlr kernels" in ran.stderr
+    assert (
+        "has no kernel `julia` any more; there is `python3`\nhint: `jlr local kernels" in ran.stderr
+    )
 
 
 FLOOD = "for _ in range(100): print('x' * 99_999, flush=True)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import socket
 from dataclasses import replace
@@ -125,9 +126,9 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
         "shm-size is `1g` (you asked for `8g`)",
         "(you asked for `root`)",
         "/data:/data:ro` (you asked for `~/proj:/data`)",
-        f"`--env` applies to the next one only, after `jlr stop lab/{session.name}`",
+        f"`--env` will apply to its next start, after `jlr stop lab/{session.name}`",
         "ulimit is `stack=67108864` (you asked for `stack=1024`)",
-        f"`jlr stop lab/{session.name} --remove`",
+        f"`jlr rm lab/{session.name}`",
     ):
         assert told in " ".join(other.stderr.split()), other
 
@@ -140,7 +141,12 @@ def test_the_command_can_be_pasted_into_a_shell(
     plan = laptop.jlr("start", "lab", name, *words, "--ipc", "host", "--", "--hostname", "a.b")
     assert plan.status == 0, plan
     assert container.remove_all() == []
-    pasted = laptop.ssh("lab", "sh", "-s", stdin=plan.stdout)
+    assert re.search(r"<[\w ]+: \d+ lines, [\d.]+ kB>", plan.stdout), plan
+    assert len(plan.stdout.splitlines()) < 10
+    whole = laptop.jlr(
+        "start", "lab", name, *words, "--json", "--ipc", "host", "--", "--hostname", "a.b"
+    )
+    pasted = laptop.ssh("lab", "sh", "-s", stdin="\n".join(json.loads(whole.stdout)["commands"]))
     assert pasted.status == 0, pasted
     here = Container(engine, name)
     assert here.running
@@ -175,7 +181,6 @@ def test_a_flag_that_the_host_refuses_is_named_with_the_way_to_leave_it_out(
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (("--workdir", "here"), 2, "invalid `--workdir here`: "),
         (("--user", "nosuch"), 2, "invalid `--user nosuch`: "),
         (("--volume", "/etc:/x:odd"), 2, "invalid `--volume`: "),
         (("--network", "nosuch"), 6, "invalid `--network nosuch`: "),
@@ -211,7 +216,7 @@ def test_volumes_without_a_name_go_with_their_container(
     words = ("lab", name, "--image", "lab/jupyter", "--no-browser", "--", "--volume=/scratch")
     assert lasting_laptop.jlr("start", *words).status == 0
     volume = engine.docker("inspect", "--format", "{{(index .Mounts 0).Name}}", name)
-    assert lasting_laptop.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 0
+    assert lasting_laptop.jlr("rm", f"lab/{name}", "--yes").status == 0
     assert engine.try_docker("volume", "inspect", volume).status != 0
 
 
@@ -229,7 +234,7 @@ def test_a_source_that_is_missing_is_refused_and_not_made(
     ("volumes", "opens"),
     [
         (("~/data:/data:ro", "~/proj:/mine"), "`/mine`;"),
-        (("~/data:/data:ro",), "`/`, which is in no folder of `lab`;"),
+        (("~/data:/data:ro",), "`/`, which `lab` does not keep;"),
     ],
     ids=["mine", "read-only"],
 )
@@ -245,7 +250,7 @@ def test_without_a_workdir_jupyterlab_opens_in_the_folder_where_notebooks_can_be
     answer = start(lasting_laptop, "lab", container.name(), "--image", "lab/jupyter", *mounts)
     assert f"JupyterLab opens in {opens}" in " ".join(answer.stderr.split()), answer
     session = Session(lasting_laptop, {"url": answer.stdout.strip()})
-    if "no folder" in opens:
+    if "does not keep" in opens:
         with pytest.raises(HTTPError):
             session.write_notebook("mine.ipynb", "6 * 7")
     else:

@@ -49,4 +49,4 @@ def test_a_server_that_gives_no_terminal_is_told_before_the_engine_complains(
         terminal.expect(pexpect.EOF)
     without = laptop.jlr("shell", f"odd/{name}", "--", "echo", "works", stdin="")
     assert (without.status, without.stdout) == (0, "works\n"), without
-    assert laptop.jlr("stop", f"lab/{name}", "--remove", "--force", "--yes").status == 0
+    assert laptop.jlr("rm", f"lab/{name}", "--force", "--yes").status == 0

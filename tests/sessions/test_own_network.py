@@ -46,7 +46,7 @@ def test_a_network_is_made_with_the_container_and_removed_with_it(
     assert session.ask("api/status")["started"]
     assert laptop.jlr("stop", name, "--container", "--yes").status == 0
     assert networks(engine, name) == [network], "it is needed for the next start"
-    assert laptop.jlr("stop", name, "--remove", "--yes").status == 0
+    assert laptop.jlr("rm", name, "--yes").status == 0
     assert networks(engine, name) == []
 
 
@@ -87,9 +87,9 @@ def test_what_is_left_over_is_found_by_doctor_and_swept_by_prune(
     engine.docker("rm", "--force", left)
     told = laptop.jlr("doctor", "lab").stdout
     assert network in told
-    assert "jlr prune lab" in told
+    assert "jlr image prune lab" in told
     assert networks(engine, kept)[0] not in told, "a container that has stopped needs it"
-    pruned = laptop.jlr("prune", "lab", "--yes")
+    pruned = laptop.jlr("image", "prune", "lab", "--yes")
     assert f"removed the network {network}" in pruned.stdout
     assert networks(engine, left) == []
     assert len(networks(engine, kept)) == 1
@@ -119,8 +119,8 @@ def test_without_room_for_a_network_the_default_one_is_used_and_told(
     assert len(networks(small, first)) == 1
     told = start(laptop, "small", second, *IMAGE)
     assert told.status == 0, told
-    assert f"`{second}` has no network of its own: " in told.stderr
-    assert "jlr prune small" in told.stderr
+    assert f"`{second}` uses the shared default network" in told.stderr
+    assert "jlr image prune small" in told.stderr
     assert networks(small, second) == []
     assert started(laptop, second, host="small").ask("api/status")["started"]
     small.docker("rm", "--force", first)  # which leaves its network
@@ -128,4 +128,4 @@ def test_without_room_for_a_network_the_default_one_is_used_and_told(
     started(laptop, third, *IMAGE, host="small")
     assert (networks(small, first), len(networks(small, third))) == ([], 1)
     for name in (second, third):
-        assert laptop.jlr("stop", f"small/{name}", "--remove", "--yes").status == 0
+        assert laptop.jlr("rm", f"small/{name}", "--yes").status == 0

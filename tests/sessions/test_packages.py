@@ -59,7 +59,7 @@ def test_packages_of_the_settings_are_shown_in_the_plan(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     laptop.environment["JLR_PACKAGES"] = "tiny==1.0 'keras>=3'"
-    shown = start(laptop, "lab", container.name(), "--image", "lab/jupyter", "--dry-run")
+    shown = start(laptop, "lab", container.name(), "--image", "lab/jupyter", "--dry-run", "--json")
     assert shown.status == 0, shown
     assert "org.jlremote.packages=" in shown.stdout
     assert "tiny==1.0" in shown.stdout.split("pip install")[1]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port, held
 from tests.lab.remote_host import Keys
@@ -50,9 +50,9 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_
     with held(first):
         said = start(laptop, "lab", here.name)
         assert said.status == 0, said
-        assert f"port {first} is taken by" in said.stderr, said
+        assert f"port {first} is in use by" in said.stderr, said
         assert f"(process {os.getpid()})" in said.stderr, said
-    second = json.loads(laptop.jlr("status", here.name, "--json").stdout)["local_port"]
+    second = json.loads(laptop.jlr("list", here.name, "--json").stdout)["local_port"]
     assert second != first
     assert laptop.jlr("stop", here.name).status == 0
     start_inside(here, 8888)
@@ -64,9 +64,9 @@ def test_an_exact_port_is_used_or_refused(laptop: Laptop, session: Session) -> N
     assert started(laptop, here, "--port", str(exact)).port == exact
     with held(other):
         refused = start(laptop, "lab", here, "--port", str(other))
-        failed(refused, 7, f"port {other} is taken by", f"process {os.getpid()}")
+        failed(refused, 7, f"port {other} is in use by", f"process {os.getpid()}")
         settings = laptop.settle(f"[hosts.lab]\nport = {other}\n")
-        failed(start(laptop, "lab", here), 7, "is taken by", "leave out `port` of `[hosts.lab]`")
+        failed(start(laptop, "lab", here), 7, "is in use by", "leave out `port` of `[hosts.lab]`")
         settings.unlink()
     assert started(laptop, here, "--port", str(other)).port == other
     with held(exact):
@@ -104,3 +104,59 @@ def test_sessions_on_one_host_and_on_two_live_side_by_side(
     assert laptop.jlr("url", f"lab/{one.name}").stdout.strip() == sessions[0].url
     links = [process for process in laptop.processes() if "jlremote.link" in process.cmdline()]
     assert len(links) == 2
+    places_are_typed_alike(laptop, one, two)
+    laptop.add_host(two.name, another_sshd(), account, key=keys.private)
+    a_host_of_the_sessions_name_is_told(laptop, two, account)
+
+
+def places_are_typed_alike(laptop: Laptop, one: Container, two: Container) -> None:
+    """`one` runs as a session of the hosts `lab` and `second`, and `two` as one of `lab`."""
+    nodes = [each.inspect("{{.Config.Hostname}}") + "\n" for each in (one, two)]
+    node = ("--", "cat", "/etc/hostname")
+    for words, number in (
+        (("run", two.name, *node), 1),
+        (("run", "--in", two.name, *node), 1),
+        (("run", "lab", "--in", two.name, *node), 1),
+        (("run", f"second/{one.name}", *node), 0),
+        (("run", "--in", f"second/{one.name}", *node), 0),
+        (("shell", two.name, *node), 1),
+        (("shell", f"second/{one.name}", *node), 0),
+    ):
+        assert laptop.jlr(*words).stdout == nodes[number], words
+    copied = laptop.folder / "home" / "node"
+    assert laptop.jlr("cp", f"{two.name}:/etc/hostname", str(copied)).status == 0
+    assert copied.read_text() == nodes[1]
+    report = json.loads(laptop.jlr("list", two.name, "--json").stdout)
+    assert (report["host"], report["name"]) == ("lab", two.name)
+    for place in ((f"lab/{two.name}",), (two.name,), ("lab", two.name)):
+        again = laptop.jlr("start", *place, "--no-browser")
+        assert again.stdout.strip() == report["url"], place
+    assert len(json.loads(laptop.jlr("list", "lab/", "--json").stdout)) >= 2
+    assert json.loads(laptop.jlr("job", "list", two.name, "--json").stdout)
+    assert laptop.jlr("image", "list", "--json").status == 0
+    for looks in (("url", "second"), ("logs", "second"), ("list", f"second/{one.name}")):
+        assert laptop.jlr(*looks).status == 0, looks
+    assert f"`second/{one.name}` is its only session" in laptop.jlr("url", "second").stderr
+    for verb in ("stop", "rm", "restart"):
+        failed(laptop.jlr(verb, "second", "--yes"), 6, "is a host", f"`second/{one.name}`")
+    failed(laptop.jlr("disconnect", two.name, "--yes"), 2, "name the host: `lab`")
+    for verb in ("open", "run", "stop", "start"):
+        line = ["--", "ls"] if verb == "run" else []
+        failed(laptop.jlr(verb, one.name, *line), 2, f"`lab/{one.name}`", f"`second/{one.name}`")
+    for verb in ("open", "list", "start"):
+        unknown = laptop.jlr(verb, f"{two.name}x")
+        assert unknown.status == 6, unknown
+        assert f"did you mean `lab/{two.name}`?" in unknown.stderr, unknown
+
+
+def a_host_of_the_sessions_name_is_told(laptop: Laptop, two: Container, account: Account) -> None:
+    name, node = two.name, two.inspect("{{.Config.Hostname}}") + "\n"
+    inside = laptop.jlr("shell", name, "--", "cat", "/etc/hostname")
+    assert inside.stdout == node
+    assert f"`{name}` is taken as the session `lab/{name}`; `{name}/` is the host" in inside.stderr
+    assert laptop.jlr("shell", f"{name}/", "--", "id", "-un").stdout == f"{account.name}\n"
+    there = laptop.jlr("list", name, "--json", "--running")
+    assert {report["host"] for report in json.loads(there.stdout)} <= {name}
+    told = laptop.jlr("run", name, "--runtime", "none", "--", "id", "-un")
+    assert told.stdout == f"{account.name}\n"
+    assert f"`{name}` is taken as the host; the session is `lab/{name}`" in told.stderr

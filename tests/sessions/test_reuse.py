@@ -45,8 +45,8 @@ def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
     same = start(laptop, "lab", here.name, *env)
     assert "--env" not in same.stderr, same
     other = start(laptop, "lab", here.name, *env, "--env", "MORE=1")
-    after = f"`--env` applies to the next one only, after `jlr stop lab/{here.name}`"
-    assert (after in other.stderr, "--remove" in other.stderr) == (True, False), other
+    after = f"`--env` will apply to its next start, after `jlr stop lab/{here.name}`"
+    assert (after in other.stderr, "jlr rm" in other.stderr) == (True, False), other
     restarted = laptop.jlr("--verbose", "restart", here.name, timeout=START_SECONDS)
     assert restarted.status == 0, restarted
     assert ("docker exec" in restarted.stderr, "s3same" in restarted.stderr) == (True, False)

@@ -33,8 +33,8 @@ def listed(laptop: Laptop, *words: str) -> dict[str, dict[str, Any]]:
 
 
 def state(laptop: Laptop, name: str) -> str:
-    """Return the word of `jlr status`."""
-    return str(json.loads(laptop.jlr("status", name, "--json").stdout)["state"])
+    """Return the word of `jlr list`."""
+    return str(json.loads(laptop.jlr("list", name, "--json").stdout)["state"])
 
 
 def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
@@ -57,7 +57,7 @@ def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
 
     opened = other_laptop.jlr("open", where)
     assert opened.status == 0, opened
-    report = json.loads(other_laptop.jlr("status", where, "--json").stdout)
+    report = json.loads(other_laptop.jlr("list", where, "--json").stdout)
     assert report["url"] == opened.stdout.strip()
     other = Session(other_laptop, report)
     assert other.token == session.token
@@ -94,13 +94,13 @@ def test_a_short_name_means_the_same_on_a_laptop_without_the_template(
     full = f"{container.prefix}{account.name}_tf"
     session = started(laptop, "tf", "--image", "lab/jupyter")
     assert session.name == full
-    shown = json.loads(other_laptop.jlr("status", "lab/tf", "--json").stdout)
+    shown = json.loads(other_laptop.jlr("list", "lab/tf", "--json").stdout)
     assert (shown["name"], shown["state"]) == (full, "up")
     for name in ("lab/tf", "tf", f"lab/{full}"):
         assert other_laptop.jlr("url", name).stdout.strip() == shown["url"], name
     again = started(other_laptop, "tf", "--image", "lab/jupyter")
     assert (again.name, again.born()) == (full, session.born())
-    assert other_laptop.jlr("stop", "lab/tf", "--remove", "--yes").status == 0
+    assert other_laptop.jlr("rm", "lab/tf", "--yes").status == 0
     assert container.remove_all() == []
     started(laptop, "tf", "--image", "lab/jupyter")
     assert started(other_laptop, "tf").name == full
@@ -141,14 +141,14 @@ def _is_not_joined(laptop: Laptop, theirs: Container) -> None:
         ("start", "lab", theirs.name, "--no-browser"),
         ("open", where, "--no-browser"),
         ("shell", where, "--", "true"),
-        ("stop", where, "--remove", "--yes"),
+        ("rm", where, "--yes"),
         ("run", "lab", "--in", theirs.name, "--", "true"),
     ):
         refused = laptop.jlr(*words)
         failed(refused, 1, whose)
         hint = refused.stderr.partition("hint: ")[2]
         assert hint, refused
-        assert not any(word in hint for word in ("stop ", "--remove", "docker rm")), refused
+        assert not any(word in hint for word in ("stop ", "jlr rm", "docker rm")), refused
     assert theirs.running
 
 
@@ -169,7 +169,7 @@ def test_jupyter_of_another_user_in_a_container_of_no_user_is_theirs(
             ("open", where, "--no-browser"),
             ("restart", where),
             ("stop", where),
-            ("stop", where, "--remove", "--yes"),
+            ("rm", where, "--yes"),
         ):
             failed(laptop.jlr(*words), 1, whose)
         assert listed(laptop, "lab", "--all")[here.name]["owner"] == other.name
@@ -184,9 +184,9 @@ def test_jupyter_of_another_user_in_a_container_of_no_user_is_theirs(
             screen.expect("Stop all the sessions\\? \\(y/N\\) ")
             screen.send("n\r")
             screen.expect(EOF)
-        hint = failed(laptop.jlr("rm"), 2, f"`jlr stop lab/{mine.name} --remove`")
+        hint = failed(laptop.jlr("rm"), 2, f"`jlr rm lab/{mine.name}`")
         assert here.name not in hint
-        kept = laptop.jlr("stop", "--all", "--remove", "--force", "--yes")
+        kept = laptop.jlr("rm", "--all", "--force", "--yes")
         assert (kept.status, whose in kept.stderr) == (1, True), kept
         assert f"lab/{mine.name}: stopped JupyterLab" in kept.stdout
         left = laptop.jlr("stop", "--all", "--force", "--yes")
@@ -212,7 +212,7 @@ def test_another_users_session_is_joined_on_request_and_left_running(
     other = ("--image", "lab/jupyter", "--shm-size", "8m", "--as-shared", "--no-browser")
     kept = laptop.jlr("start", "lab", name, *other)
     assert "keeps its settings: shm-size" in kept.stderr, kept
-    assert "--remove" not in kept.stderr, "it is not ours to delete"
+    assert "jlr rm" not in kept.stderr, "it is not ours to delete"
     assert laptop.jlr("shell", where, "--as-shared", "--", "true").status == 0
     assert laptop.jlr("shell", where, "--", "true").status == 0, "it was joined"
     left = laptop.jlr("stop", where)
@@ -220,5 +220,5 @@ def test_another_users_session_is_joined_on_request_and_left_running(
     assert "belongs to `somebody-else`" in left.stdout
     failed(laptop.jlr("stop", where, "--container", "--yes"), 1, "belongs to `somebody-else`")
     assert theirs.running
-    assert laptop.jlr("stop", where, "--remove", "--force", "--yes").status == 0
+    assert laptop.jlr("rm", where, "--force", "--yes").status == 0
     assert container.remove_all() == []

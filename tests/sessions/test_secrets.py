@@ -82,7 +82,7 @@ def test_the_token_is_in_no_argv_environment_log_or_state_file(
         start = laptop.jlr("start", "lab", here.name, "--verbose", timeout=START_SECONDS)
         wait_until(lambda: bool(laptop.opened()), "the browser's start")
         assert laptop.jlr("open").status == 0
-        assert laptop.jlr("status").status == 0
+        assert laptop.jlr("list").status == 0
     [url] = start.stdout.split()
     session = Session(laptop, {"url": url})
     with session.notebook("secret.ipynb") as kernel:

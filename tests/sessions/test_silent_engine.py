@@ -68,15 +68,15 @@ def silent(laptop: Laptop, engine: Engine, account: Account, keys: Keys) -> Iter
 @pytest.mark.usefixtures("silent")
 def test_a_daemon_that_hangs_is_told_in_time_by_each_command(laptop: Laptop) -> None:
     words = (("start", "hung", NAME), ("stop",), ("logs",), ("shell", NAME, "--", "true"))
-    _all_say_so(laptop, *words, ("list", "new", "--all"), ("images", "new"))
+    _all_say_so(laptop, *words, ("list", "new", "--all"), ("image", "list", "new"))
 
 
 @pytest.mark.usefixtures("silent")
 def test_docker_and_podman_that_both_hang_are_told_in_time(laptop: Laptop) -> None:
     words = (
-        ("runs", "new"),
+        ("job", "list", "new"),
         ("run", "new", "--image", "lab/jupyter", "--", "true"),
-        ("pull", "new", "lab/jupyter"),
+        ("image", "pull", "new", "lab/jupyter"),
         ("shell", f"new/{NAME}", "--", "true"),
         ("start", "new", NAME, "--image", "lab/jupyter"),
         ("doctor", "new"),
@@ -116,7 +116,7 @@ def _asked_after(command: int, silent: socket.socket) -> socket.socket:
 def test_ctrl_c_ends_what_waits_for_a_daemon_that_hangs(
     silent: socket.socket, laptop: Laptop, host: str
 ) -> None:
-    words = ("start", host, NAME) if host == "hung" else ("images", host)
+    words = ("start", host, NAME) if host == "hung" else ("image", "list", host)
     with laptop.spawn(*words) as starting, _asked_after(starting.pid, silent):
         began = time.monotonic()
         starting.send_signal(signal.SIGINT)

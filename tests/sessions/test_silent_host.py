@@ -19,7 +19,7 @@ from tests.lab.sshd import SSHServer
 from tests.outages.parts import within
 from tests.sessions.parts import Session, started
 
-TOLD = "`far` does not answer; trying on"
+TOLD = "`far` does not answer; still trying"
 QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 2", "ConnectTimeout 2")
 
 
@@ -76,7 +76,7 @@ def test_a_list_tells_what_it_knows_of_a_host_that_does_not_answer(
     restarted = started(file_laptop, session.name, host="far")
     server.freeze_connections()
     try:
-        for words in (("list", "--json"), ("status", session.name, "--json")):
+        for words in (("list", "--json"), ("list", session.name, "--json")):
             with within(8):
                 listed = file_laptop.jlr(*words)
             assert listed.status == 0, listed

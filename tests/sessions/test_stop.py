@@ -54,7 +54,7 @@ def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     assert twice.status == 0, twice
     assert "stopped already" in twice.stdout
 
-    assert "stopped" in laptop.jlr("status").stdout
+    assert "stopped" in laptop.jlr("list").stdout
     [shown] = json.loads(laptop.jlr("list", "--json").stdout)
     assert (shown["name"], shown["state"], shown["url"]) == (here.name, "stopped", None)
     assert laptop.jlr("list", "--running", "--json").stdout.strip() == "[]"
@@ -97,12 +97,12 @@ def test_a_container_is_stopped_started_and_removed(
     with laptop.terminal("jlr", "shell", here.name) as shell:
         shell.sendline("echo ope''ned")
         shell.expect("opened")
-        told = ("the program `sleep 641`", "`sleep 643`", "an open shell")
+        told = ("the program `sleep 641`", "the job `sleep 643`", "an open shell")
         stays = f"`{full} --container --force`"
         failed(laptop.jlr("stop", "--container", "--yes"), 7, *told, stays)
         shell.sendline("exit")
         shell.expect(EOF)
-    assert laptop.jlr("stop", job, "--force", "--remove", "--yes").status == 0
+    assert laptop.jlr("rm", job, "--force", "--yes").status == 0
     here.execute("sh", "-c", "kill $(cat /w)")
     stopped = laptop.jlr("stop", "--container", "--yes")
     assert "stopped the container" in stopped.stdout, stopped
@@ -112,15 +112,15 @@ def test_a_container_is_stopped_started_and_removed(
     assert started(laptop, here).ask("api/status")["kernels"] == 0
     here.execute("touch", "/root/model.pt")
     here.engine.docker("pause", here.name)
-    for layer in ([], ["--container", "--yes"], ["--remove", "--yes"]):
-        failed(laptop.jlr("stop", *layer), 7, "is paused", f"docker unpause {here.name}")
+    for words in (("stop",), ("stop", "--container", "--yes"), ("rm", "--yes")):
+        failed(laptop.jlr(*words), 7, "is paused", f"docker unpause {here.name}")
     refused = laptop.jlr("stop", "--all", "--yes")
     failed(refused, 7, "is paused", f"docker unpause {here.name}")
     stopped = laptop.jlr("stop", "--container", "--force", "--yes")
     assert "stopped the container" in stopped.stdout, stopped
     here.engine.docker("start", here.name)
     for answer in ("\x04", "n\r", "y\r"):  # Ctrl-D is no yes
-        with laptop.terminal("jlr", "stop", "--remove") as screen:
+        with laptop.terminal("jlr", "rm") as screen:
             screen.expect("all files of its container outside volumes")
             screen.expect("/root/model.pt")
             screen.expect(f"Stop and delete the container of lab/{here.name}\\? \\(y/N\\) ")
@@ -142,7 +142,7 @@ def test_a_session_that_was_stopped_is_told_by_its_container(
     assert laptop.jlr("stop").status == 0
 
     def told() -> tuple[str, str]:
-        report = json.loads(laptop.jlr("status", name, "--json").stdout)
+        report = json.loads(laptop.jlr("list", name, "--json").stdout)
         return report["state"], str(report["detail"])
 
     def listed() -> list[str]:
@@ -173,9 +173,9 @@ def test_a_session_that_was_stopped_is_told_by_its_container(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["--remove", "--container"])
+@pytest.mark.parametrize("how", [("rm",), ("stop", "--container")], ids=" ".join)
 def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
-    laptop: Laptop, container: ContainerFactory, how: str
+    laptop: Laptop, container: ContainerFactory, how: tuple[str, ...]
 ) -> None:
     """Its own process is the server, so that `--rm` removes it as soon as that has ended."""
     here = container("lab/jupyter", *SERVER, options=("--rm",))
@@ -183,7 +183,7 @@ def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
     here.execute("sh", "-c", "mkdir /many; cd /many; seq 40000 | xargs touch")
     here.await_output("is running at")
     started(laptop, here)
-    stopped = laptop.jlr("stop", how, "--force", "--yes")
+    stopped = laptop.jlr(*how, "--force", "--yes")
     assert stopped.status == 0, stopped
     assert "the container" in stopped.stdout
     assert here.engine.try_docker("container", "inspect", here.name).status != 0
@@ -196,10 +196,10 @@ def test_a_busy_kernel_is_named_and_not_stopped_unless_forced(
     session = started(laptop, here)
     with session.notebook("train/model.ipynb") as kernel:
         kernel.keep_busy()
-        full = f"jlr stop lab/{here.name}"
-        for words in ((), ("--container",), ("--remove",), ("--all",)):
-            kept = "" if words == ("--all",) else " ".join((full, *words, "--force"))
-            failed(laptop.jlr("stop", *words, "--yes"), 7, "`train/model.ipynb`", kept)
+        for verb, *words in (("stop",), ("stop", "--container"), ("rm",), ("stop", "--all")):
+            kept = " ".join(("jlr", verb, f"lab/{here.name}", *words, "--force"))
+            kept = "" if words == ["--all"] else kept
+            failed(laptop.jlr(verb, *words, "--yes"), 7, "`train/model.ipynb`", kept)
         assert kernel.state() == "busy"
         assert here.running
         kernel.interrupt()
@@ -222,18 +222,18 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
     works = container("lab/jupyter", "sleep", "645")
     idle, busy = started(laptop, works), started(laptop, container())
     assert re.search(rf"^{busy.name} \* +lab +up ", laptop.jlr("list").stdout, re.MULTILINE)
-    first, second = (f"`jlr stop lab/{session.name} --remove`" for session in (idle, busy))
-    failed(laptop.jlr("stop", "--remove", "--yes"), 2, first, second)
+    first, second = (f"`jlr rm lab/{session.name}`" for session in (idle, busy))
+    failed(laptop.jlr("rm", "--yes"), 2, first, second)
     with busy.notebook("long.ipynb") as kernel:
         kernel.keep_busy()
         both = ("the program `sleep 645`", "`long.ipynb`")
         hints = (f"`jlr stop lab/{each.name} --container --force`" for each in (idle, busy))
         failed(laptop.jlr("stop", "--all", "--container", "--yes"), 7, *both, *hints)
         kernel.interrupt()
-        with laptop.terminal("jlr", "stop", "--all", "--remove", "--force") as screen:
+        with laptop.terminal("jlr", "rm", "--all", "--force") as screen:
             screen.expect(f"lab/{busy.name}: the kernel of `long.ipynb` \\(")
             screen.expect("all files of its container outside volumes")
-            screen.expect(f"lab/{idle.name}: the program `sleep 645`; all else")
+            screen.expect(f"lab/{idle.name}: the program `sleep 645`; all files")
             screen.expect("and delete their containers\\? \\(y/N\\) ")
             screen.send("n\r")
             screen.expect("nothing was changed")
@@ -244,7 +244,7 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
         assert "`long.ipynb`" in refused.stderr
         assert f"lab/{idle.name}: stopped JupyterLab" in refused.stdout
         failed(laptop.jlr("stop", "--force", "--yes"), 2, f"lab/{busy.name} --force`")
-        latest = f"the latest session was `lab/{idle.name}`, which is stopped"
+        latest = f"no default session: `lab/{idle.name}`, the latest, is stopped"
         failed(laptop.jlr("stop"), 2, latest, f"`jlr stop lab/{busy.name}`")
         assert is_free(idle.port)
         assert kernel.state() == "busy"

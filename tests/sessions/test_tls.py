@@ -151,7 +151,7 @@ def test_the_page_and_all_commands_use_a_server_with_a_certificate(
     )
     with session.notebook("websocket.ipynb") as kernel:
         assert kernel.run("len('x' * 9_000_000)") == "9000000"
-    status = laptop.jlr("status", here.name, "--json")
+    status = laptop.jlr("list", here.name, "--json")
     assert json.loads(status.stdout)["kernels"], status
     assert laptop.jlr("stop", here.name, "--force", "--yes").status == 0
 
@@ -166,8 +166,8 @@ def test_a_server_that_shows_another_certificate_than_its_file_has_gets_nothing(
     with pytest.raises(OSError, match=r"closed connection|reset"):
         session.born()
     why = "the certificate of Jupyter is not proved: it shows another one than its file has"
-    assert why in laptop.jlr("status", here.name).stdout
-    failed(start(laptop, "lab", here.name), 1, why, "end that Jupyter and run `jlr start")
+    assert why in laptop.jlr("list", here.name).stdout
+    failed(start(laptop, "lab", here.name), 1, why, "end this Jupyter, then `jlr start")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_forced_command_that_runs_what_was_asked_for_is_no_obstacle(
     assert laptop.jlr("cp", str(tmp_path / "sent"), "forced:forced").status == 0
     assert (account.home / "forced").read_text() == "text"
     with laptop.terminal("jlr", "shell", "forced", "--", "echo", "here") as terminal:
-        terminal.expect_exact("a command of its own around each (`ForceCommand`)")
+        terminal.expect_exact("its own command (`ForceCommand`)")
     name = container.name()
     by_relay = ("--image", "lab/jupyter", "--network", "bridge")
     assert started(laptop, name, *by_relay, host="forced").ask("api/status")["kernels"] == 0
@@ -129,7 +129,7 @@ def test_any_container_and_the_host_itself_need_no_session(
     assert laptop.jlr("list", "--json").stdout == "[]\n", "no record is made"
     for where, told in (
         ("lab/no-such", "neither a session nor a container `no-such` on `lab`"),
-        ("no-such.invalid", "neither a session nor a host `no-such.invalid`"),
+        ("no-such.invalid", "`no-such.invalid` is neither a host nor a session"),
         ("lba", "did you mean `lab`?"),
     ):
         failed = laptop.jlr("shell", where, "--", "true", stdin="")

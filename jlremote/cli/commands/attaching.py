@@ -1,4 +1,4 @@
-"""`jlr attach`, `jlr runs` and `jlr shell`, and how a job is shown to its end."""
+"""`jlr job list`, `attach` and `wait`, and `jlr shell`; how a job is shown to its end."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from jlremote.text import is_name, one_line
 if TYPE_CHECKING:
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.hosts.context import Context
+    from jlremote.jobs.follow import CtrlC
     from jlremote.jobs.known_jobs import JobHandle
     from jlremote.place.host.job import Job
 
@@ -32,7 +33,7 @@ detach_keys_option = option(
 )
 
 
-@command("runs")
+@command("job list")
 @shared.optional_host_argument
 @option("--clean", "Delete your ended jobs and their output.")
 @shared.yes_option
@@ -44,9 +45,9 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
     your ended ones on HOST, without HOST only those that this machine started; it asks before.
 
     Examples:
-        jlr runs
-        jlr runs dgx --clean
-        jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'
+        jlr job list
+        jlr job list dgx --clean
+        jlr job list --json | jq -r '.[] | select(.exit_code > 0) | .name'
     """
     from jlremote.jobs import known_jobs
 
@@ -65,10 +66,10 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
             elif job.waits:
                 context.progress.note(f"`{where}/{job.name}` waits: {job.waits}")
     else:
-        context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
+        context.progress.note("no jobs; `jlr run --help` says how to start one")
 
 
-@command("attach")
+@command("job attach")
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-i --interactive", "Pass this command's stdin to the job.")
 @detach_keys_option
@@ -79,27 +80,59 @@ def attach(
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
-    machine. Ctrl-C is sent to the job, as with `jlr run`. A job that was begun with --rm is deleted
-    afterwards.
+    machine. Ctrl-C ends this command, and the job goes on. A job that was begun with --rm is
+    deleted afterwards.
 
-    A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it. With -i
-    one that was begun with -i gets the stdin of this command.
+    A job that has a terminal (`jlr run -it`) gets this one, with Ctrl-C, until it ends or you leave
+    it by ctrl-p,ctrl-q. With -i one that was begun with -i gets the stdin of this command.
 
     Examples:
-        jlr attach
-        jlr attach dgx/train-3f2a
-        jlr attach sweep --json | jq .exit_code   # its output goes to stderr
+        jlr job attach
+        jlr job attach dgx/train-3f2a
+        jlr job attach sweep --json | jq .exit_code   # its output goes to stderr
     """
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.jobs import known_jobs
+    from jlremote.jobs.follow import CtrlC
 
     context = invocation.context()
     handle = known_jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {handle.selector}")
-    code, facts = show_to_its_end(handle, context, detach_keys, gives=interactive)
+    if not handle.job.over and LocalTerminal().in_foreground:
+        own = handle.job.terminal and LocalTerminal().kind is not None and not as_json()
+        keys = (detach_keys or "ctrl-p,ctrl-q") if own else "Ctrl-C"
+        context.progress.note(
+            f"{keys} leaves `{handle.selector}` running; `jlr job stop {handle.selector}` ends it"
+        )
+    code, facts = show_to_its_end(
+        handle, context, detach_keys, ctrl_c=CtrlC.LEAVES, gives=interactive
+    )
     if as_json():
         answer_json(facts)
     return code
+
+
+@command("job wait")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=candidates.jobs)
+@shared.json_option("Print the ended jobs as a JSON array.")
+def wait(invocation: Invocation, jobs: tuple[str, ...]) -> int:
+    """Wait until jobs have ended, and return the exit code: of several the highest.
+
+    Nothing is shown of their output, and Ctrl-C ends only the wait.
+
+    Examples:
+        jlr job wait sweep && jlr cp cont1:result.csv .
+        jlr job wait dgx/sweep-0 dgx/sweep-1 --json | jq '.[].exit_code'
+    """
+    from jlremote.jobs import follow, known_jobs
+
+    context = invocation.context()
+    handles = [known_jobs.find(job, context) for job in jobs]
+    ended = [follow.awaited(handle, context) for handle in handles]
+    if as_json():
+        answer_json([document(job.host.name, job.job) for _, job in ended])
+    return max(code for code, _ in ended)
 
 
 def show_to_its_end(
@@ -107,13 +140,14 @@ def show_to_its_end(
     context: Context,
     detach_keys: str | None,
     *,
-    cancels: bool = False,
+    ctrl_c: CtrlC,
     gives: bool = False,
 ) -> tuple[int, dict[str, Any]]:
     """Show a job's output; return its exit code and its JSON; delete a job of `--rm`.
 
     A job with a terminal gets this one, and may be left running. With `gives` another one gets
     this process's stdin. With `--json` all output goes to stderr, and no job gets this terminal.
+    Where Ctrl-C signals the job, the first one on a terminal asks, unless stdin is the job's.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.jobs import follow, known_jobs, streams
@@ -124,7 +158,9 @@ def show_to_its_end(
     else:
         with streams.given(job, screen.piped()) if gives else nullcontext():
             show = JobOutput(beside=as_json()).show
-            code, job = follow.follow(job, show, context, cancels=cancels)
+            if ctrl_c and screen.in_foreground and not gives:
+                ctrl_c |= follow.CtrlC.ASKS
+            code, job = follow.follow(job, show, context, ctrl_c)
     facts = document(job.host.name, job.job)
     if job.job.remove and over:
         known_jobs.remove(job)

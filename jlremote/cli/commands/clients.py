@@ -1,4 +1,4 @@
-"""Programs of this machine: `jlr open`, `url`, `code`, `ssh-config`, `proxy`, `lab`, `kernels`."""
+"""Programs of this machine: `jlr open`, `url`, `code`, `local`, `config ssh` and `proxy`."""
 
 from __future__ import annotations
 
@@ -62,28 +62,27 @@ def open_session(
 
 @command("url")
 @shared.session_argument
-@option("--base part", "Print the URL without its token.", flag_value="base")
-@option("--token part", "Print the token.", flag_value="token")
-@option("--browser part", "Print the URL for a browser.", flag_value="page")
+@option("--browser for_browser", "Print the URL for a browser.")
 @shared.json_option("Print all four as a JSON object: `url`, `page`, `base`, `token`.")
-def url(invocation: Invocation, session: str | None, part: str | None) -> None:
+def url(invocation: Invocation, session: str | None, for_browser: bool) -> None:
     """Print a session's URL and nothing else.
 
     The URL contains the token, which gives full access to the session. It is for programs, as a
-    script or the "Existing Jupyter Server" of VS Code: http://127.0.0.1:PORT. Those that want both
-    apart take --base and --token. --browser prints the session's own name, as `jlr start` does on a
-    terminal: http://NAME-HOST.localhost:PORT.
+    script or the "Existing Jupyter Server" of VS Code: http://127.0.0.1:PORT. --browser prints the
+    session's own name, as `jlr start` does on a terminal: http://NAME-HOST.localhost:PORT. --json
+    has address and token apart, too.
 
     Examples:
         jlr url dgx/cont1
         curl -fsS "$(jlr url cont1)"
+        jlr url cont1 --json | jq -r .token
     """
     from jlremote.sessions.open import address
 
     found = address(session, None, invocation.context())
     token = parse_qs(urlsplit(found.url).query).get("token", [""])[0]
     parts = vars(found) | {"base": urljoin(found.url, "."), "token": token}
-    answer_either(parts[part or "url"], parts)
+    answer_either(parts["page" if for_browser else "url"], parts)
 
 
 def _session_or_path(
@@ -91,17 +90,15 @@ def _session_or_path(
 ) -> tuple[str | None, str | None]:
     if session is None or path is not None:
         return session, path
-    from jlremote.laptop.known_names import host_names
-    from jlremote.laptop.sessions import load_all
+    from jlremote.laptop.typed_place import is_known_host, resolved
 
-    records = load_all()
-    hosts = {record.host for record in records}
-    begin, slash, _ = session.partition("/")
-    if any(session == record.name for record in records):
-        return session, None
-    if slash and ("@" in begin or begin in hosts or begin in host_names(invocation.ssh_config)):
-        return session, None
-    return (None, session) if slash or _FILE.search(session) else (session, None)
+    config = invocation.context().ssh_config
+    typed = resolved(session, config)
+    is_path = "/" in session or _FILE.search(session)
+    begins_with_host = typed.host and ("@" in typed.host or is_known_host(typed.host, config))
+    if is_path and not typed.session and not begins_with_host:
+        return None, session
+    return session, None
 
 
 @command("code")
@@ -124,7 +121,7 @@ def code(
 ) -> None:
     """Open an editor of this machine on a session's folder.
 
-    The editor reaches it by ssh, as NAME.jlr (see `jlr ssh-config`), over the connection that jlr
+    The editor reaches it by ssh, as NAME.jlr (see `jlr config ssh`), over the connection that jlr
     has: no second login, in a container or on a cluster's node, and nothing installed there but
     what the editor itself puts into the home folder. PyCharm is opened by JetBrains Toolbox.
 
@@ -146,39 +143,43 @@ def code(
         answer(opening.command)
 
 
-@command("ssh-config")
-@option("--install", "Include the block in ~/.ssh/config.")
-@option("--plain", "Print a block for each session, with nothing fancy.")
-@option("--remove", "Take that line out of ~/.ssh/config again.")
+@command("config ssh")
+@click.argument(
+    "action",
+    metavar="[install|list|remove]",
+    type=click.Choice(("install", "list", "remove")),
+    default="list",
+)
+@option("--plain", "List a block for each session, with nothing fancy.")
 @option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
 @shared.json_option("Print the block, or what was changed, as a JSON object.")
-def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool) -> None:
+def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> None:
     """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
 
     `cont1.jlr` and `cont1.dgx.jlr` are a session, `dgx.jlr` is the host itself. They go over the
     connection that jlr has anyway, so there is no second login, and nothing is installed there.
 
-    --install adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
+    `install` adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
     is. Programs that follow no such line (Claude Desktop, paramiko) read what --plain prints.
 
     Examples:
-        jlr ssh-config                     # the block, to look at or to copy
-        jlr ssh-config --install           # then: ssh cont1.jlr, scp, rsync, git, editors
-        jlr ssh-config --plain             # for programs with an SSH library of their own
-        jlr ssh-config --remove
+        jlr config ssh install             # then: ssh cont1.jlr, scp, rsync, git, editors
+        jlr config ssh                     # the block, to look at or to copy
+        jlr config ssh --plain             # for programs with an SSH library of their own
+        jlr config ssh remove
     """
     from jlremote.editors import ssh_config as workflow
 
-    if install + plain + remove > 1:
-        raise Usage("`--install`, `--plain` and `--remove` cannot be combined", hint="choose one")
-    if not (install or remove):
+    if plain and action != "list":
+        raise Usage(f"`--plain` is for `list`, and not for `{action}`", hint="leave it out")
+    if action == "list":
         block = workflow.plain_blocks() if plain else workflow.block()
         if as_json():
             answer_json({"block": block, "installed": workflow.is_installed()})
         else:
             answer(block, newline=False)
         return
-    act = workflow.install if install else workflow.remove
+    act = workflow.install if action == "install" else workflow.remove
     change = act(invocation.context().asker, tell, agreed=yes)
     if not change.done:
         raise JlrError(f"left `{change.file}` as it is, because the answer was no")
@@ -190,15 +191,16 @@ def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool,
         }
         answer_json(facts)
     elif not change.line:
-        tell(f"`{change.file}` {'has' if install else 'does not have'} the line already")
-    elif install:
-        tell("`ssh SESSION.jlr` reaches a session; scp, rsync, git and editors do, too")
+        has = "has" if action == "install" else "does not have"
+        tell(f"`{change.file}` {has} the line already")
+    elif action == "install":
+        tell("ssh, scp, rsync, git and editors reach a session as `NAME.jlr`")
 
 
 @command("proxy")
 @click.argument("name", shell_complete=candidates.ssh_names)
 def proxy(invocation: Invocation, name: str) -> None:
-    """Connect an ssh client with a session; ssh runs this, by `jlr ssh-config`.
+    """Connect an ssh client with a session; ssh runs this, by `jlr config ssh`.
 
     Its stdin and stdout carry the SSH protocol. Questions of the host are asked on the terminal.
 
@@ -211,7 +213,7 @@ def proxy(invocation: Invocation, name: str) -> None:
     workflow.proxy(name, invocation.context(), stdin=0, stdout=1)
 
 
-@command("lab", takes_command=True)
+@command("local lab", takes_command=True)
 @shared.session_argument
 def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -> int:
     """Run the JupyterLab of this machine on a session's kernels.
@@ -220,15 +222,15 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
     goes to `jupyter lab`. Ctrl-C ends it, with the kernels that it started.
 
     Examples:
-        jlr lab                          # the latest session
-        jlr lab cont1 -- --port 9000     # the rest is `jupyter lab`'s
+        jlr local lab                          # the latest session
+        jlr local lab cont1 -- --port 9000     # the rest is `jupyter lab`'s
     """
     from jlremote.kernels import lab as workflow
 
     return workflow.lab(session, command, invocation.context())
 
 
-@command("kernels")
+@command("local kernels")
 @click.argument("action", type=click.Choice(("install", "list", "remove")))
 @shared.session_argument
 @shared.json_option("Print a JSON array.")
@@ -244,8 +246,8 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
     with those of several sessions installed, it must be named.
 
     Examples:
-        jlr kernels install cont1        # for VS Code, JupyterLab, nbclient here
-        jlr kernels remove cont1
+        jlr local kernels install cont1        # for VS Code, JupyterLab, nbclient here
+        jlr local kernels remove cont1
     """
     from jlremote.kernels import specs
 
@@ -254,5 +256,5 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
         installed = specs.install(session, context, _PROGRAM)
     else:
         installed = specs.remove(session) if action == "remove" else specs.listed(session)
-    none = "no kernels are installed; `jlr kernels install SESSION` installs them"
+    none = "no kernels are installed; `jlr local kernels install` installs the latest session's"
     tables.show_reports(installed, reports.KERNEL_SPECS, context, none=none)

@@ -1,4 +1,4 @@
-"""`jlr images`, `pull`, `build`, `save`, `push`, `rmi`, `prune` and `login`."""
+"""`jlr image`: images of a host and the registries that it uses."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from jlremote.images.removal import RemovalReport
 
 
-@command("images")
-@shared.host_argument
-@option("--all every", "Include images without a name, left by builds.")
+@command("image list")
+@shared.default_host_argument
+@option("--all every", "Include untagged (dangling) images, left by builds.")
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
@@ -36,11 +36,12 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     """List the images on a host, one per line, the latest first.
 
     AGE is the time since the image was built. SIZE includes what it shares with other images.
+    Default of HOST: the host of the settings, else that of the latest session.
 
     Examples:
-        jlr images dgx
-        jlr images hpc --runtime apptainer
-        jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
+        jlr image list dgx
+        jlr image list hpc --runtime apptainer
+        jlr image list dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
     from jlremote.images import save as workflow
 
@@ -48,27 +49,29 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     listed = workflow.images(host, context, every=every, engine=engine)
     chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
     image = f"{'docker://' if engine.runtime in IMAGE_RUNTIMES else ''}IMAGE"
-    none = f"no images on {host}; `jlr pull {host} {image}{chosen}` pulls one"
+    none = f"no images on {host}; `jlr image pull {host} {image}{chosen}` pulls one"
     tables.show_reports(listed, reports.IMAGES, context, none=none)
 
 
-@command("build")
+@command("image build")
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
-@option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
-@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True)
+@option("--on-host DIR", "Build from this folder of the host; nothing is sent.", common=True)
+@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True, common=True)
 @option(
     "-f --file dockerfile FILE",
     "The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
     type=click.Path(path_type=Path),
+    common=True,
 )
 @option(
     "--build-arg arguments NAME[=VALUE]",
     "The value of an ARG, by default this machine's variable. Not for secrets: it stays "
     "readable in the image.",
     multiple=True,
+    common=True,
 )
-@option("--no-cache", "Run each step anew.")
+@option("--no-cache", "Run each step anew.", common=True)
 @option("--target STAGE", "Build this stage of the Dockerfile.")
 @option("--platform PLATFORM", "Build for another platform: linux/arm64.")
 @option(
@@ -76,6 +79,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     "A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
     "Docker needs BuildKit for it.",
     multiple=True,
+    common=True,
 )
 @shared.image_json_option
 @shared.engine_options
@@ -91,20 +95,20 @@ def build(
 
     FOLDER is sent over the connection, without the files that .dockerignore excludes; with
     --on-host the folder is the host's, and so is the Dockerfile. Once all is sent, a broken
-    connection does not stop the build; Ctrl-C does. A registry's key that `jlr login` keeps, and
-    secrets, are on the host for the time of the build, readable by you only.
+    connection does not stop the build; Ctrl-C does. Secrets, and a registry's key that `jlr image
+    login` keeps, are on the host for the time of the build, readable by you only.
 
     Examples:
-        jlr build dgx . -t me/torch
-        jlr build dgx ~/proj -t me/proj:1.2 -t me/proj:latest -f ~/proj/gpu.Dockerfile
-        jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3
-        jlr build dgx --on-host /raid/me/proj -t me/proj
-        jlr build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache
+        jlr image build dgx . -t me/torch
+        jlr image build dgx ~/proj -t me/proj:1.2 -t me/proj:latest -f ~/proj/gpu.Dockerfile
+        jlr image build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3
+        jlr image build dgx --on-host /raid/me/proj -t me/proj
+        jlr image build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache
     """
     if (options["folder"] is None) == (options["on_host"] is None):
         raise Usage(
             "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
-            hint="`jlr build HOST . -t NAME` sends this folder",
+            hint="`.` is the current folder",
         )
     from jlremote.images import build as workflow
 
@@ -126,7 +130,7 @@ def _secret(text: str) -> tuple[str, Path]:
     return name, Path(source).expanduser()
 
 
-@command("save")
+@command("image save")
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
 @shared.image_json_option
@@ -137,8 +141,8 @@ def save(invocation: Invocation, session: str, image: str) -> None:
     are listed.
 
     Examples:
-        jlr save cont1 me/torch-with-keras
-        jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …
+        jlr image save cont1 me/torch-with-keras
+        jlr image save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr image push dgx …
     """
     from jlremote.images import save as workflow
 
@@ -153,8 +157,8 @@ def save(invocation: Invocation, session: str, image: str) -> None:
     answer_either(short, report.to_json())
 
 
-@command("rmi")
-@shared.host_argument
+@command("image rm")
+@shared.named_host_argument
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
@@ -168,7 +172,7 @@ def rmi(
     stays, also if that container is stopped. On a terminal jlr says what goes, and asks.
 
     Examples:
-        jlr rmi dgx me/torch:week1 me/torch:week2 --yes
+        jlr image rm dgx me/torch:week1 me/torch:week2 --yes
     """
     from jlremote.images.removal import remove
 
@@ -176,28 +180,27 @@ def rmi(
     answer_either(_removal_in_words(report), report.to_json())
 
 
-@command("prune")
-@shared.host_argument
+@command("image prune")
+@shared.named_host_argument
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
 def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
-    """Remove the images without a name from a host, and say how much space that frees.
+    """Remove untagged (dangling) images from a host, and say how much space that frees.
 
-    With them go networks of sessions whose container was removed without jlr.
-
-    Builds and pulls leave them behind when they give their name to a new image. What a container
-    uses stays. On a terminal jlr says what goes, and asks; `jlr images HOST --all` shows them.
+    Builds and pulls leave such images behind when they give their name to a new one. An image that
+    a container uses stays. Unused networks of sessions go, too. On a terminal jlr says what goes,
+    and asks; `jlr image list HOST --all` shows these images.
 
     Examples:
-        jlr prune dgx --yes --json | jq .freed
+        jlr image prune dgx --yes --json | jq .freed
     """
     from jlremote.images import removal
 
     context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
     if not report.deleted and not report.networks and not as_json():
-        context.progress.note(f"{host} has no images without a name that no container uses")
+        context.progress.note(f"{host} has no untagged images that no container uses")
         return
     answer_either(_removal_in_words(report), report.to_json())
 
@@ -212,7 +215,7 @@ def _removal_in_words(report: RemovalReport) -> str:
     return "\n".join(lines)
 
 
-@command("pull")
+@command("image pull")
 @shared.host_argument
 @click.argument("image")
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
@@ -222,12 +225,12 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
 
     The host pulls: nothing passes through this machine, and a broken connection does not stop it.
-    Ctrl-C does. A key that `jlr login` keeps for the registry is on the host until the pull ends,
-    in a folder that only you can read.
+    Ctrl-C does. A key that `jlr image login` keeps for the registry is on the host until the pull
+    ends, in a folder that only you can read.
 
     Examples:
-        jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3
-        jlr pull hpc docker://me/torch --image-folder /scratch/me
+        jlr image pull dgx nvcr.io/nvidia/pytorch:24.05-py3
+        jlr image pull hpc docker://me/torch --image-folder /scratch/me
     """
     from jlremote.images import pull as workflow
 
@@ -236,7 +239,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     answer_either(reports.image_in_short((image,), pulled.id, pulled.size), facts)
 
 
-@command("push")
+@command("image push")
 @shared.host_argument
 @click.argument("image")
 @shared.image_json_option
@@ -244,10 +247,10 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry in its name.
 
-    `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
+    `jlr image build HOST FOLDER -t NAME` and `jlr image save SESSION NAME` name images.
 
     Examples:
-        jlr push dgx nvcr.io/my-space/torch:week3
+        jlr image push dgx nvcr.io/my-space/torch:week3
     """
     from jlremote.images import pull as workflow
 
@@ -255,7 +258,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     answer_either(f"pushed {image}", {"host": host, "image": image})
 
 
-@command("login")
+@command("image login")
 @shared.host_argument
 @click.argument("registry", default="nvcr.io")
 @option("--username NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
@@ -277,16 +280,15 @@ def login(
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
 
     The key is asked for without echo and tested from the host. It stays in this machine's keychain
-    and is sent to that host only, when `jlr pull`, `push`, `build` or `start` needs it: into a
-    folder that only you can read, which is removed when the command ends. It is in no argument,
-    environment or log.
+    and is sent to that host only, when an image is pulled, pushed or built: into a folder that only
+    you can read, which is removed when the command ends. It is in no argument, environment or log.
 
     Examples:
-        jlr login dgx                          # NVIDIA's registry; asks for the API key
-        jlr login dgx registry.lab.org:5000 --username me
-        jlr login dgx nvcr.io --password-stdin < ngc.key
-        jlr login dgx --keep                   # keep it on the host, as `docker login` does
-        jlr login dgx --forget
+        jlr image login dgx                          # NVIDIA's registry; asks for the API key
+        jlr image login dgx registry.lab.org:5000 --username me
+        jlr image login dgx nvcr.io --password-stdin < ngc.key
+        jlr image login dgx --keep                   # keep it on the host, as `docker login` does
+        jlr image login dgx --forget
     """
     from jlremote.images import login as workflow
 

@@ -30,7 +30,7 @@ POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
 
 
 @command("gpus")
-@shared.host_argument
+@shared.default_host_argument
 @option(
     "--watch [SECONDS]",
     f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
@@ -48,7 +48,8 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
     free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
 
-    HOST may be a pool, `@NAME`: its hosts are asked at the same time.
+    HOST may be a pool, `@NAME`: its hosts are asked at the same time. Default: the host of the
+    settings, else that of the latest session.
 
     Examples:
         jlr gpus dgx

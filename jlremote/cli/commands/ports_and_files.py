@@ -1,8 +1,7 @@
-"""`jlr forward`, `jlr cp`, `jlr mount` and `jlr unmount`."""
+"""`jlr forward`, `jlr cp` and `jlr mount`."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +44,12 @@ def forward(
     """Forward a further port of a session, or list the forwarded ports.
 
     PORT is a port in the container, for example TensorBoard's 6006; it may be opened there later.
-    The local address is printed; it has exactly the port LOCAL, or else PORT if that is free here.
-    On a terminal that is a name of its own, which browsers resolve, and else 127.0.0.1. The forward
-    comes back with the connection and ends with `jlr stop`.
+    The local port is LOCAL, or else PORT if that is free. A terminal shows
+    http://PORT-NAME-HOST.localhost, a script gets http://127.0.0.1. The forward comes back with the
+    connection and ends with `jlr stop`.
 
-    With --host PORT is one of the host itself: of a service there, of a program of yours, or one
-    that a container publishes. Other users' programs are refused.
+    With --host, PORT is a port of the host itself: of a program of yours, or one that a container
+    publishes. Other users' programs are refused.
 
     A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
     `up`, `closed` (nothing listens there) or `taken` (by another program).
@@ -65,7 +64,7 @@ def forward(
     if port is None and session is not None and (":" in session or session.isdecimal()):
         session, port = None, _ports(session)
     if on_host and port is None:
-        raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
+        raise Usage("`--host` needs a port", hint="as in `jlr forward 5432 --host`")
     from jlremote.sessions import further_ports
 
     if remove is not None and port is not None:
@@ -90,12 +89,8 @@ def forward(
     tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
 
 
-# As `scp` takes it; a local path with a colon may begin with `./`.
-_REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
-
-
 @command("mount")
-@click.argument("local", required=False, shell_complete=candidates.folders)
+@click.argument("local", required=False, shell_complete=candidates.mount_folders)
 @click.argument(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
 )
@@ -105,28 +100,53 @@ _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 @option("--on-host", "DIR is a path on the host, not in the container.")
 @option("--read-only", "Allow no changes through the mount.")
 @option("--nonempty", "Mount over a folder that is not empty.")
+@option("-u --unmount unmounts", "Unmount LOCAL; nothing changes on the host.")
+@option("--all every", "With --unmount: all mounts of jlr.")
+@option("--force", "With --unmount: even if programs use it; they get errors.")
+@shared.yes_option
 @shared.json_option("Print the mount as a JSON object, or all as an array.")
 def mount(
-    invocation: Invocation, /, *, local: str | None, source: str | None, **options: Any
+    invocation: Invocation,
+    /,
+    *,
+    local: str | None,
+    source: str | None,
+    unmounts: bool,
+    every: bool,
+    force: bool,
+    yes: bool,
+    **options: Any,
 ) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
     The default is the session's project folder: the host's folder behind the container's working
-    folder, or where Jupyter runs without a container. SESSION:DIR is the same as SESSION --remote
-    DIR. HOST:DIR is a folder of a host, which needs no session; without a `/` in front it lies
-    below the home folder there. A known host comes before a session of that name. What is mounted
-    may also come before LOCAL. The mount uses the connection of the link. While the host is
-    unreachable, programs get errors instead of hanging; later the folder works again.
+    folder, or where Jupyter runs without a container. SESSION:DIR is a folder of the container's
+    volumes. HOST:DIR is a folder of a host; if DIR does not begin with `/`, it is
+    below the home folder. While the host is unreachable, programs get errors
+    instead of hanging; later the folder works again.
 
     Without LOCAL, the mounts are listed.
+
+    --unmount also works while the host is unreachable or sshfs has ended. A mount that programs use
+    stays, and they are named, unless you use --force, which asks first; so does --all.
 
     Examples:
         jlr mount ~/proj                             # the session's project folder
         jlr mount ~/data dgx/cont1:/data             # a folder of the container's volumes
         jlr mount ~/raid dgx:/raid/me --read-only    # a folder of a host, without a session
         jlr mount                                    # what is mounted, and its state
+        jlr mount --unmount ~/proj                   # also a dead one
+        jlr mount --unmount --all
     """
     context = invocation.context()
+    if unmounts:
+        if source is not None or any(value not in (None, False) for value in options.values()):
+            raise Usage("`--unmount` takes LOCAL alone", hint="`jlr mount --unmount LOCAL`")
+        _unmount(local, context, every=every, force=force, yes=yes)
+        return
+    for name, given in (("all", every), ("force", force)):
+        if given:
+            raise Usage(f"`--{name}` is for `--unmount`", hint="`jlr mount --unmount LOCAL`")
     local, source = _in_order(local, source, context)
     if local is None:
         if source is not None or any(value not in (None, False) for value in options.values()):
@@ -147,9 +167,10 @@ def mount(
 def _in_order(
     local: str | None, source: str | None, context: Context
 ) -> tuple[str | None, str | None]:
-    """Return LOCAL and what is mounted there, whichever was typed first."""
+    from jlremote.laptop.typed_place import with_path
+
     if local is None or source is None:
-        alone = source is None and local is not None and _place(local, context)
+        alone = source is None and local is not None and with_path(local)
         return (source, local) if alone else (local, source)
     if _remoteness(local, context) > _remoteness(source, context):
         return source, local
@@ -160,65 +181,32 @@ def _remoteness(word: str, context: Context) -> int:
     """Return 0 for a path of this machine, 2 for HOST:DIR or a session, and 1 for other words."""
     if word.startswith(("/", ".", "~")):
         return 0
-    return 2 if _place(word, context) or _is_session(word) else 1
+    from jlremote.laptop.typed_place import resolved, with_path
 
-
-def _place(word: str, context: Context) -> tuple[str, str] | None:
-    parts = _REMOTE.fullmatch(word)
-    if parts is None:
-        return None
-    host, slash, _ = parts[1].rpartition("@")[2].partition("/")
-    if slash and not (_is_session(parts[1]) or _is_host(host, context)):
-        return None  # a local path with a colon
-    return parts[1], parts[2]
+    return 2 if with_path(word) or resolved(word, context.ssh_config).session else 1
 
 
 def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
-    where_and_folder = _place(source or "", context)
+    from jlremote.laptop.typed_place import resolved, with_path
+
+    where_and_folder = with_path(source or "")
     if where_and_folder is None:
         return {"session": source}
     if remote is not None:
         raise shared.refused_together(str(source), "--remote")
     where, folder = where_and_folder
-    if "/" in where or (_is_session(where) and not _is_host(where, context)):
+    typed = resolved(where, context.ssh_config, context.progress.note)
+    if typed.host is not None and typed.name is not None:
         return {"session": where, "remote": folder or None}
-    return {"session": None, "host": where, "remote": folder or "~", "on_host": True}
+    host = typed.host or where
+    return {"session": None, "host": host, "remote": folder or "~", "on_host": True}
 
 
-def _is_host(word: str, context: Context) -> bool:
-    from jlremote.hosts.links import known_hosts
-
-    return word in known_hosts(context)
-
-
-def _is_session(word: str) -> bool:
-    from jlremote.laptop import sessions
-    from jlremote.laptop.record_files import matching
-
-    return bool(matching(sessions.load_all(), word))
-
-
-@command("unmount")
-@click.argument("local", required=False, shell_complete=candidates.mounts)
-@option("--all every", "Unmount all mounts of jlr.")
-@option("--force", "Unmount even if programs use it; they get errors.")
-@shared.yes_option
-@shared.json_option("Print a JSON array.")
-def unmount(invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool) -> None:
-    """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
-
-    This also works while the host is unreachable or sshfs has ended. A mount that programs use
-    stays, and they are named, unless you use --force, which asks first; so does --all.
-
-    Examples:
-        jlr unmount ~/proj
-        jlr unmount --all
-    """
+def _unmount(local: str | None, context: Context, *, every: bool, force: bool, yes: bool) -> None:
     if every == (local is not None):
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
     from jlremote.mounts import unmount as workflow
 
-    context = invocation.context()
     if local is not None:
         done = [workflow.unmount(local, context, force=force, yes=yes)]
     else:
@@ -249,10 +237,10 @@ def _list(invocation: Invocation) -> None:
 def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 
-    WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times are
-    kept. A file appears under its name once it is whole. Links that lead out of a copied folder are
-    left out. A folder goes by rsync where both machines have it, and only what differs is sent;
-    all else goes by tar.
+    WHERE:PATH is a remote path, any other is on this machine; WHERE is a SESSION, HOST/CONTAINER or
+    HOST. Times are kept. A file appears under its name once it is whole. Links that lead out of a
+    copied folder are left out. A folder goes by rsync where both machines have it, so only what
+    differs is sent; all else goes by tar.
 
     Examples:
         jlr cp data.csv cont1:/data/          # into the session's container
@@ -264,7 +252,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
 
     *sources, target = paths
     if not sources:
-        raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
+        raise Usage("`jlr cp` needs a source and a target", hint="as in `jlr cp a.csv cont1:/data`")
     context = invocation.context()
     copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():

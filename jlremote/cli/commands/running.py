@@ -18,17 +18,19 @@ from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 
 if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
     from jlremote.hosts.requests import RunRequest, Scheduled
 
 
 @command("run", takes_command=True)
-@shared.host_argument
+@click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @click.argument("notebook", required=False)
 @option(
     "--in inside SESSION",
-    "Run in the container of this session, or in any running container.",
+    "Run in this session or running container.",
     group="Session",
-    shell_complete=candidates.sessions,
+    shell_complete=candidates.containers,
+    common=True,
 )
 @option(
     "-p --parameter parameters NAME=VALUE",
@@ -41,10 +43,15 @@ if TYPE_CHECKING:
     "Run the notebook with this kind of kernel. Default: the one that it names.",
     group="Session",
 )
-@option("--name NAME", "Name of the job and its container. Default: random.", group="Session")
-@option("-d --detach", "Print the job's name and do not wait.", group="Session")
-@option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
-@option("-t --tty terminal", "Attach the job to this terminal.", group="Session")
+@option(
+    "--name NAME",
+    "Name of the job. Default: random.",
+    group="Session",
+    common=True,
+)
+@option("-d --detach", "Print the job's name and do not wait.", group="Session", common=True)
+@option("-i --interactive", "Pass this command's stdin to the job.", group="Session", common=True)
+@option("-t --tty terminal", "Attach the job to this terminal.", group="Session", common=True)
 @detach_keys_option
 @container_flags.creation_options
 @shared.wait_option
@@ -57,7 +64,7 @@ def run(
     invocation: Invocation,
     /,
     *,
-    host: str,
+    place: str | None,
     notebook: str | None,
     parameters: tuple[str, ...],
     kernel: str | None,
@@ -67,38 +74,41 @@ def run(
     command: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Run a COMMAND or a notebook as a job, show its output and return its exit code.
+    """Run a COMMAND or a notebook as a job; show its output, return its exit code.
 
-    It runs in a new container of --image, in a session's container with --in, or on the host itself
-    with --runtime none (these two need Python 3.6 or later on the host); with --slurm it is a job
-    of the cluster. It keeps running whatever happens here: a lost connection, a closed lid, a
-    killed `jlr`. Output of that time is shown later.
+    It runs in a new container of --image, in the container of SESSION, or on the host itself with
+    --runtime none (these two need Python 3.6 or later on the host); with --slurm it is a job of the
+    cluster. With --in, HOST may be left out; without both it is the host of the settings. The job
+    keeps running whatever happens here: a lost connection, a closed lid, a killed `jlr`. Output of
+    that time is shown later.
 
-    NOTEBOOK is one on the host, or in the container, and so is a script; `jlr cp` copies one there.
-    What the notebook's cells print is shown as it comes, and the executed copy is beside it,
-    NAME.executed.ipynb. The exit code is 1 if a cell fails. It needs nbclient there, which
+    NOTEBOOK and scripts are files on the host, or in the container; `jlr cp` copies one there. What
+    cells print is shown as it comes, and the executed copy is beside the notebook,
+    NAME.executed.ipynb. The exit code is 1 if a cell fails. nbclient is needed there, which
     JupyterLab brings.
 
-    -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
-    beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
-    this command, which ends with the connection. Without -i it gets none.
+    -it attaches the job to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
+    beginning of a line detach, and `jlr job attach` attaches again. -i alone passes the stdin of
+    this command to it, which ends with the connection. Without -i it gets none.
 
-    Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
-    running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
+    Ctrl-C on a terminal asks whether to leave the job running or to interrupt it, and a second one
+    interrupts it: SIGINT to all ranks of it. A third one kills it, a fourth leaves it running. In a
+    script, and with -i, the first one interrupts it. A job that still waits in Slurm's queue stays
+    there, unless --cancel-on-interrupt.
 
     With --wait and --detach it waits for its GPUs on the host, and begins without this machine.
 
     With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
 
-    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
-    --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
+    An ended job is kept, with its output, until `jlr job rm JOB` or `jlr job list --clean`. With
+    --rm it is deleted once its output and exit code were read, with --detach by `jlr job attach`.
 
     With --json the job is printed once it has ended, with its exit code, and at once with --detach.
 
     Examples:
         jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py
         jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]
-        jlr run dgx --in cont1 -- python -m pkg.train
+        jlr run cont1 -- python -m pkg.train                 # or dgx/cont1, or dgx --in cont1
         jlr run dgx --image torch --gpus all -it --rm -- python
         jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10
         jlr run dgx --image torch --json -- ./check.sh | jq .exit_code
@@ -106,15 +116,19 @@ def run(
         jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py
         jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end
     """
+    if notebook is None and place is not None and place.endswith(".ipynb"):
+        place, notebook = None, place
     command, options = _of_notebook(notebook, kernel, parameters, command, options)
     if not command:
-        raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
+        raise Usage("the command is missing", hint=f"`jlr run {place or 'HOST'} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
         raise shared.refused_together("-t", "--json")
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
+    from jlremote.jobs.follow import CtrlC
 
     context = invocation.context()
+    host, inside = _where(place, inside, context)
     host = shared.host_of(host, inside, options, context, waits=wait is not None)
     how, others = cluster.parted(host, options)
     with named_as_set(host, {**options, "host": host}):
@@ -132,12 +146,14 @@ def run(
         names = "\n".join(job.job.name for job in started)
         answer_either(names, documents if array else documents[0])
         return 0
+    ctrl_c = CtrlC.SIGNALS
+    if options["cancel_on_interrupt"]:
+        ctrl_c |= CtrlC.CANCELS
     codes, ends = [], []
     for job in started:
         context.progress.note(f"job {job.selector}")
-        cancels = options["cancel_on_interrupt"]
         gives, keys = request.interactive, request.detach_keys
-        code, facts = show_to_its_end(job, context, keys, cancels=cancels, gives=gives)
+        code, facts = show_to_its_end(job, context, keys, ctrl_c=ctrl_c, gives=gives)
         codes.append(code)
         ends.append(facts)
         if request.wanted.notify:
@@ -147,6 +163,31 @@ def run(
     return max(codes)
 
 
+def _where(place: str | None, inside: str | None, context: Context) -> tuple[str, str | None]:
+    typed = None if place is None else shared.resolved_host(place, context)
+    if inside is None:
+        return (shared.default_host(), None) if typed is None else (str(typed.host), typed.name)
+    if typed is not None and typed.name is not None:
+        raise shared.refused_together(str(place), f"--in {inside}")
+    from jlremote.laptop.typed_place import resolved
+    from jlremote.selection.session_selection import chosen
+
+    if typed is not None and "/" not in inside:
+        return str(typed.host), inside  # it need not be known here
+    meant = resolved(inside, context.ssh_config, context.progress.note)
+    if meant.host is None and (host := shared.host_of_settings()):
+        return host, inside
+    if meant.host is None or meant.name is None:
+        record = chosen(inside, context)
+        return record.host, record.name
+    if typed is not None and typed.host != meant.host:
+        raise Usage(
+            f"`{inside}` is not on `{typed.host}`",
+            hint=f"`jlr run {meant.host} --in {meant.name} -- …`",
+        )
+    return meant.host, meant.name
+
+
 def _of_notebook(
     notebook: str | None,
     kernel: str | None,
@@ -154,11 +195,10 @@ def _of_notebook(
     command: tuple[str, ...],
     options: dict[str, Any],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the command and the options of a job; those that run the notebook, if one is named."""
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
         raise Usage(
-            f"`{given[:2]}` is for a notebook", hint=f"`jlr run HOST … train.ipynb {given}`"
+            f"`{given[:2]}` is for a notebook", hint=f"name one, as in `train.ipynb {given}`"
         )
     if notebook is None:
         return command, options
@@ -171,7 +211,6 @@ def _of_notebook(
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what says how the job is watched out of the options, and return it."""
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
     names = ("interactive", "terminal", "detach", "detach_keys")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @command("start")
-@shared.optional_host_argument
+@click.argument("host", required=False, shell_complete=candidates.hosts)
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 @shared.python_options
 @cluster.cluster_options
 @cluster.reach_option
+@option(
+    "--renew",
+    "Queue a job that follows the one of this session, before its time limit ends that.",
+    group="Cluster",
+)
 @option("--notebook PATH", "Open this notebook, file or folder.", group="Jupyter")
 @option(
     "--idle-stop TIME",
@@ -73,10 +79,11 @@ if TYPE_CHECKING:
     group="This machine",
     multiple=True,
     type=shared.port,
+    common=True,
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
-@option("--dry-run", "Print what would run on the host; change nothing.")
+@option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
     invocation: Invocation,
     /,
@@ -84,6 +91,7 @@ def start(
     notebook: str | None,
     no_browser: bool,
     dry_run: bool,
+    renew: bool,
     forwarded: tuple[int, ...],
     allow_open: bool,
     as_shared: bool,
@@ -93,14 +101,18 @@ def start(
 ) -> None:
     """Start or reuse a session and open it in the browser.
 
-    CONTAINER is a container on HOST. A running one is used as it is, a stopped one is started, and
-    a missing one is created from --image, with what follows `--` as arguments of the engine. They
-    go there as they are: `-e NAME` takes the host's variable there, and this machine's before `--`.
-    Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
-    a running session nothing restarts.
+    CONTAINER is a container on HOST; one word may name both: HOST/CONTAINER, or a session. A
+    running one is reused, a stopped one is started, and a missing one is created from --image.
+    Words after `--` go to the engine: there `-e NAME` copies the host's variable, and before `--`
+    this machine's. Jupyter is reused or started in it, a local port is forwarded to it, and the URL
+    is printed. In a running session nothing restarts.
 
     HOST defaults to `host` of [defaults] in the settings, else to the latest session's. With a
     pool, `@NAME`, it is the host where CONTAINER is, else the one with the most free GPU memory.
+
+    --renew queues a second job, which begins when the present one is over and takes over the
+    session's name and local port. Its kernels are new: variables are lost, files stay. `jlr stop`
+    cancels both jobs.
 
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
@@ -117,12 +129,16 @@ def start(
         jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
         jlr start dgx --runtime none --python ~/venv
         jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter
+        jlr start hpc work --renew                           # a second job, after this one
         jlr start dgx cont1 --no-browser --json | jq -r .url
         jlr start dgx cont1 --image torch --dry-run
     """
+    if renew:
+        _renew(options, invocation.context())
+        return
     cancels, typed = options["cancel_on_interrupt"], options["host"]
-    options = _with_session(container_flags.after_dashes(options))
     context = invocation.context()
+    options = _with_place(container_flags.after_dashes(options), context)
     name, waits = options["container"], wait is not None
     host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
@@ -144,6 +160,7 @@ def start(
             else:
                 cluster.show_estimate(host, how, context)
             return
+        shared.check_browser(None if no_browser else options["browser"])
         report = _start(request, notebook, context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())
@@ -154,20 +171,46 @@ def start(
         )
 
 
-def _with_session(options: dict[str, Any]) -> dict[str, Any]:
-    if options["host"] is not None:
-        return options
-    from jlremote.laptop import sessions
-    from jlremote.laptop.settings import settings
+def _renew(options: dict[str, Any], context: Context) -> None:
+    from jlremote.sessions import restart as workflow
 
-    flags = {"profile": options["profile"]}
-    if host := settings.load().chosen(None, flags).get("host"):
-        return options | {"host": str(host)}
+    named = [options.pop("host"), options.pop("container")]
+    if any(value not in (None, (), False) for value in options.values()):
+        raise Usage(
+            "`--renew` asks for the same job again, and takes no other options",
+            hint=f"`{shlex.join(('jlr', 'start', *filter(None, named), '--renew'))}`",
+        )
+    report = workflow.renew("/".join(filter(None, named)) or None, context)
+    words = (
+        f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
+        "name and local port and new kernels; `jlr open` opens it then"
+    )
+    answer_either(words, report.to_json())
+
+
+def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
+    word, container = options["host"], options["container"]
+    if word is None:
+        return _with_latest(options)
+    typed = shared.resolved_host(word, context)
+    if typed.name is not None and container not in (None, typed.name):
+        raise Usage(
+            f"`{word}` names a session already, and so does `{container}`",
+            hint=f"`jlr start {typed.host}/{typed.name}`, or `jlr start {typed.host} {container}`",
+        )
+    return options | {"host": typed.host, "container": typed.name or container}
+
+
+def _with_latest(options: dict[str, Any]) -> dict[str, Any]:
+    from jlremote.laptop import sessions
+
+    if host := shared.host_of_settings(options["profile"]):
+        return options | {"host": host}
     latest = next(iter(sessions.load_all()), None)
     if latest is None:
         raise Usage(
-            "missing argument `HOST`",
-            hint="`jlr start HOST CONTAINER`; `jlr config set host HOST` keeps the host",
+            "missing HOST; usage: jlr start HOST CONTAINER",
+            hint="`jlr config set host dgx` makes dgx the default",
         )
     runtime = options["runtime"] or latest.runtime
     return options | {"host": latest.host, "container": latest.name, "runtime": runtime}
@@ -222,7 +265,8 @@ def _explain(report: SessionReport, context: Context) -> None:
 
 
 def _show_plan(request: StartRequest, context: Context) -> None:
+    from jlremote.place.host.shell_text import in_short
     from jlremote.sessions.start import plan
 
-    lines = plan(request, context)
-    answer_either("\n".join(lines), {"commands": list(lines)})
+    commands = plan(request, context)
+    answer_either("\n".join(map(in_short, commands)), {"commands": list(commands)})

@@ -1,14 +1,14 @@
-"""`jlr stop`, `restart`, `renew`, `disconnect` and `forget`."""
+"""`jlr stop`, `rm` and `restart`, `jlr job stop` and `rm`, and `jlr disconnect`."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import command, option, options
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
@@ -18,57 +18,108 @@ from jlremote.errors import JlrError, Usage
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
     from jlremote.hosts.requests import StopRequest
+    from jlremote.jobs.known_jobs import JobHandle
     from jlremote.sessions.stop import StopReport
 
 
-@command("stop")
-@click.argument(
-    "chosen", nargs=-1, metavar="[SESSION]...", shell_complete=candidates.sessions_and_jobs
+_of_sessions = options(
+    click.argument(
+        "chosen", nargs=-1, metavar="[SESSION]...", shell_complete=candidates.sessions_and_jobs
+    ),
+    option("--all every", "Every session of every host."),
+    option("--force", "Also if kernels or programs work."),
+    shared.yes_option,
+    shared.json_option("Print a JSON array."),
 )
+_of_jobs = options(
+    click.argument(
+        "chosen", nargs=-1, required=True, metavar="JOB...", shell_complete=candidates.jobs
+    ),
+    option("--force", "Kill it at once."),
+    shared.yes_option,
+    shared.json_option("Print a JSON array."),
+)
+
+
+@command("stop")
+@_of_sessions
 @option("--container", "Stop the container too.")
-@option("--remove", "Stop the container and delete it.")
-@option("--all every", "Stop every session of every host.")
-@option("--force", "Stop it even if kernels or programs work.")
-@shared.yes_option
-@shared.json_option("Print a JSON array.")
 def stop(
     invocation: Invocation, /, *, chosen: tuple[str, ...], every: bool, **options: bool
 ) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
-    The container keeps running, unless you use --container (stop it) or --remove (stop and delete
-    it, with all its files outside volumes). Busy kernels, programs in terminals and, with the
-    container, shells, jobs and its own programs are stopped only with --force.
+    The container keeps running, unless you use --container; `jlr rm` deletes it. Busy kernels,
+    programs in terminals and, with the container, shells, jobs and its own programs are stopped
+    only with --force.
 
-    On a terminal --container, --remove, --force and --all say what is lost, and ask. With one of
-    them SESSION must be named if there are several; else the default is never another one than the
-    latest.
+    On a terminal --container, --force and --all say what is lost, and ask. Without SESSION, only
+    the latest session can be stopped; with one of these options, SESSION must be named if there
+    are several.
 
-    SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
-    --remove then deletes it with its output.
+    SESSION may be a job: see `jlr job stop`.
 
     Examples:
         jlr stop
         jlr stop dgx/cont1 --container
-        jlr stop dgx/cont1 --remove --force
         jlr stop cont1 cont2
-        jlr stop train-3f2a --remove                         # a job
     """
     from jlremote.hosts.requests import StopRequest
 
-    request = StopRequest(**options)
-    if every and chosen:
-        raise Usage(
-            "`--all` and a session cannot be combined",
-            hint=f"`jlr stop {shlex.join(chosen)}{request.options}` stops only what is named",
-        )
-    context = invocation.context()
-    done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
-    lines = (
-        (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
-        for one in done
-    )
-    answer_each(lines, context, none="no sessions")
+    _stop(invocation, chosen, StopRequest(**options), every=every)
+
+
+@command("rm")
+@_of_sessions
+def remove(
+    invocation: Invocation, /, *, chosen: tuple[str, ...], every: bool, **options: bool
+) -> None:
+    """Stop a session and delete its container, with all its files outside volumes.
+
+    On a terminal it says what is lost, and asks. Busy kernels, shells, jobs and other programs in
+    the container end only with --force. SESSION must be named if there are several; it may be a
+    job: see `jlr job rm`.
+
+    Examples:
+        jlr rm cont1
+        jlr rm dgx/cont1 --force
+        jlr rm cont1 cont2 --yes
+    """
+    from jlremote.hosts.requests import StopRequest
+
+    _stop(invocation, chosen, StopRequest(**options, remove=True), every=every)
+
+
+@command("job stop")
+@_of_jobs
+def stop_job(invocation: Invocation, chosen: tuple[str, ...], force: bool, yes: bool) -> None:
+    """Stop a job; its output stays.
+
+    It gets SIGTERM, and is killed after ten seconds, or at once with --force, which asks first.
+
+    Examples:
+        jlr job stop train-3f2a
+        jlr job stop dgx/sweep-0 dgx/sweep-1 --force --yes
+    """
+    from jlremote.hosts.requests import StopRequest
+
+    _stop_jobs(invocation, chosen, StopRequest(force=force, yes=yes))
+
+
+@command("job rm")
+@_of_jobs
+def remove_job(invocation: Invocation, chosen: tuple[str, ...], force: bool, yes: bool) -> None:
+    """Stop a job and delete it with its output and exit code.
+
+    On a terminal it says what is lost, and asks.
+
+    Examples:
+        jlr job rm train-3f2a
+        jlr job rm dgx/sweep-0 dgx/sweep-1 --yes
+    """
+    from jlremote.hosts.requests import StopRequest
+
+    _stop_jobs(invocation, chosen, StopRequest(force=force, yes=yes, remove=True))
 
 
 @command("restart")
@@ -99,34 +150,15 @@ def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None
     answer_either(shown(report.address), report.to_json())
 
 
-@command("renew")
-@click.argument("session", required=False, shell_complete=candidates.sessions)
-@shared.json_option("Print the successor as a JSON object.")
-def renew(invocation: Invocation, session: str | None) -> None:
-    """Queue a job that follows the one of a session on a cluster, before its time limit ends that.
-
-    It asks for the same, begins when the present job is over, and takes over the session's name and
-    local port. Its kernels are new: variables are lost, files stay. `jlr stop` cancels both jobs.
-
-    Examples:
-        jlr renew hpc/work
-    """
-    from jlremote.sessions import restart as workflow
-
-    report = workflow.renew(session, invocation.context())
-    words = (
-        f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
-        "name and local port and new kernels; `jlr open` opens it then"
-    )
-    answer_either(words, report.to_json())
-
-
 @command("disconnect")
-@shared.optional_host_argument
+@shared.optional_named_host_argument
 @option("--all every", "Every host, also without a session.")
+@option("--forget forgets", "Delete the host's passwords and passphrases from the keychain, too.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
-def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool) -> None:
+def disconnect(
+    invocation: Invocation, host: str | None, every: bool, forgets: bool, yes: bool
+) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
     Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
@@ -134,50 +166,80 @@ def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool)
     code again; a `jlr list` without HOST does not. On a machine that others use, close its pages
     first: they send their secrets to any program that takes their port.
 
+    --forget deletes the secrets of its jump hosts, too. The next login asks again, also whether to
+    remember the answer.
+
     Examples:
         jlr disconnect dgx
         jlr disconnect --all --yes
+        jlr disconnect dgx --forget
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
+    if forgets and host is None:
+        raise Usage("`--forget` needs a host", hint="`jlr list` shows the hosts")
     from jlremote.selection import destruction
 
     context = invocation.context()
     names = destruction.disconnect(host, context, yes=yes)
     ended = ((f"disconnected from {name}", {"host": name}) for name in names)
     none = f"not connected to {host}" if host else "no connections"
-    answer_each(ended, context, none=none)
-
-
-@command("forget")
-@shared.host_argument
-@shared.json_option("Print a JSON array.")
-def forget(invocation: Invocation, host: str) -> None:
-    """Delete the passwords and passphrases of a host from the keychain.
-
-    Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
-    the answer.
-
-    Examples:
-        jlr forget dgx
-    """
+    if not forgets or host is None:
+        answer_each(ended, context, none=none)
+        return
     from jlremote.hosts import links
 
+    told = list(ended)
+    told += [(f"forgot the {one}", {"forgotten": one}) for one in links.forget(host, context)]
+    list(destruction.disconnect(host, context, yes=True))  # of the link that has deleted them
+    answer_each(told, context, none=f"{none}, and nothing is remembered for {host}")
+
+
+def _stop(
+    invocation: Invocation, chosen: tuple[str, ...], request: StopRequest, *, every: bool
+) -> None:
+    if every and chosen:
+        verb, *options = request.command.split()
+        named = shlex.join(("jlr", verb, *chosen, *options))
+        raise Usage(
+            "`--all` and a session cannot be combined", hint=f"`{named}` takes only what is named"
+        )
     context = invocation.context()
-    accounts = links.forget(host, context)
-    deleted = ((f"forgot the {account}", {"forgotten": account}) for account in accounts)
-    answer_each(deleted, context, none=f"nothing is remembered for {host}")
+    if every:
+        _answer(_all_stopped(request, context), context)
+    else:
+        names = chosen or (None,)
+        _answer(_each(names, lambda name: _stopped(name, request, context)), context)
 
 
-def _each_stopped(
-    chosen: tuple[str, ...], request: StopRequest, context: Context
+def _stop_jobs(invocation: Invocation, chosen: tuple[str, ...], request: StopRequest) -> None:
+    from jlremote.jobs import known_jobs
+
+    context = invocation.context()
+
+    def stopped(name: str | None) -> StopReport:
+        return _stopped_job(known_jobs.find(name, context), request, context)
+
+    _answer(_each(chosen, stopped), context)
+
+
+def _answer(done: Iterator[StopReport], context: Context) -> None:
+    lines = (
+        (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
+        for one in done
+    )
+    answer_each(lines, context, none="no sessions")
+
+
+def _each(
+    chosen: Sequence[str | None], stopped: Callable[[str | None], StopReport]
 ) -> Iterator[StopReport]:
     from jlremote.sessions import stop as workflow
 
     refused = []
-    for name in dict.fromkeys(chosen or (None,)):
+    for name in dict.fromkeys(chosen):
         try:
-            yield _stopped(name, request, context)
+            yield stopped(name)
         except JlrError as error:
             refused.append(error)
     if failure := workflow.together(refused):
@@ -202,5 +264,12 @@ def _stopped(name: str | None, request: StopRequest, context: Context) -> StopRe
         return workflow.stop(name, request, context)
     if request.container:
         raise Usage(f"`{name}` is a job", hint="`--container` is for sessions")
+    return _stopped_job(job, request, context)
+
+
+def _stopped_job(job: JobHandle, request: StopRequest, context: Context) -> StopReport:
+    from jlremote.jobs import known_jobs
+    from jlremote.sessions.stop import StopReport
+
     done = known_jobs.stop(job, request, context)
-    return workflow.StopReport(job.job.name, job.host.name, tuple(done))
+    return StopReport(job.job.name, job.host.name, tuple(done))

@@ -1,4 +1,4 @@
-"""`jlr config`, `jlr notify`, `jlr demo` and `jlr completion`."""
+"""`jlr config`, `jlr demo` and `jlr completion`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jlremote.cli.screen.terminal import (
     answer_json,
     as_json,
     shown,
+    tell,
 )
 from jlremote.errors import JlrError, Usage
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from jlremote.listing.session_report import SessionReport
 
 _NEW_FILE = """\
-# Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
+# Settings of jlr. Keys are the names of long options; `jlr config --all` lists them.
 #
 # [defaults]                          # also [hosts.NAME] and [profiles.NAME]
 # host = "dgx"
@@ -35,47 +36,34 @@ _NEW_FILE = """\
 """
 
 
-@command("config")
-@click.argument(
-    "host", required=False, metavar="[HOST | set OPTION", shell_complete=candidates.hosts
-)
-@click.argument("change", nargs=-1, metavar="[VALUE]...]", shell_complete=candidates.settings)
+@command("config show")
+@shared.optional_host_argument
 @option(
     "--profile PROFILE",
-    "Show the settings with this profile; with `set`, change the profile.",
+    "Show the settings with this profile.",
     shell_complete=candidates.profiles,
 )
-@option(
-    "--host of_host HOST",
-    "With `set`: change the settings of this host.",
-    shell_complete=candidates.hosts,
-)
+@option("--all every", "Show also options that are not set.")
 @option("--path", "Print only the path of the file.")
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
-@shared.json_option("Print a JSON array; with `set` an object.")
-def config(
+@shared.json_option("Print a JSON array.")
+def show_config(
     _invocation: Invocation,
     host: str | None,
-    change: tuple[str, ...],
     profile: str | None,
-    of_host: str | None,
+    every: bool,
     path: bool,
     edit: bool,
 ) -> None:
-    """Show the settings and the source of each; `jlr config set OPTION VALUE` changes one.
-
-    `set` writes to [defaults], or to [hosts.HOST] with --host, or to [profiles.PROFILE] with
-    --profile. Several values make a list; without a value the setting is removed.
+    """Show what is set, and the source of each setting.
 
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
 
     Examples:
-        jlr config                        # the settings for every host
+        jlr config                        # what is set for every host
+        jlr config dgx --all              # every option, with what holds for dgx
         jlr config dgx --json | jq '.[] | select(.option == "image")'
-        jlr config set host dgx           # the host of a bare `jlr start`
-        jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
-        jlr config set gpus --host dgx    # remove it
         cat "$(jlr config --path)"
     """
     from jlremote.laptop.settings import settings
@@ -84,11 +72,6 @@ def config(
     if path:
         answer_either(str(file), {"path": str(file)})
         return
-    if host == "set":
-        _set(change, of_host, profile)
-        return
-    if change or of_host is not None:
-        raise Usage("`--host` and values are for `set`", hint="`jlr config set OPTION VALUE`")
     if edit:
         _edit(file)
     origins = settings.load().origins(host, {"profile": profile})
@@ -97,37 +80,62 @@ def config(
     if as_json():
         answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
     else:
-        _show(origins)
+        _show(origins, every=every)
 
 
-def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
+@command("config set")
+@click.argument("setting", metavar="OPTION", shell_complete=candidates.settings)
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@option("--host HOST", "Change the settings of this host.", shell_complete=candidates.hosts)
+@option("--profile PROFILE", "Change this profile.", shell_complete=candidates.profiles)
+@shared.json_option("Print a JSON object.")
+def set_config(
+    _invocation: Invocation,
+    setting: str,
+    values: tuple[str, ...],
+    host: str | None,
+    profile: str | None,
+) -> None:
+    """Change a setting: in [defaults], or in [hosts.HOST] or [profiles.PROFILE].
+
+    Several values make a list; without a value the setting is removed.
+
+    Examples:
+        jlr config set host dgx           # the host of commands without HOST
+        jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
+        jlr config set gpus --host dgx    # remove it
+    """
     from jlremote.gpus.choice import parse_request
     from jlremote.laptop.settings.setting_change import change
 
-    if not words or (host is not None and profile is not None):
-        raise Usage(
-            "`set` needs an option, and at most one of `--host` and `--profile`",
-            hint="`jlr config set OPTION VALUE`",
-        )
+    if host is not None and profile is not None:
+        raise shared.refused_together("--host", "--profile")
     table = ("hosts", host) if host else ("profiles", profile) if profile else ("defaults",)
-    option, *values = words
-    if option == "gpus" and len(values) == 1:
+    if setting == "gpus" and len(values) == 1:
         parse_request(values[0])
     name = f"[{'.'.join(table)}]"
-    file = change(table, option, values)
-    text = f"{option} = {' '.join(values)}" if values else f"no {option}"
-    facts = {"option": option, "value": values, "from": name}
+    file = change(table, setting, values)
+    text = f"{setting} = {' '.join(values)}" if values else f"no {setting}"
+    facts = {"option": setting, "value": values, "from": name}
     answer_either(f"{text} in {name} of {file}", facts)
 
 
-def _show(origins: list[Origin]) -> None:
+def _show(origins: list[Origin], *, every: bool) -> None:
     from jlremote.cli.screen import tables
     from jlremote.laptop.settings.options import KINDS
 
-    rows = [(origin.option, _in_words(origin.value), origin.place) for origin in origins]
-    settled = {origin.option for origin in origins}
-    unset = [(option, "-", "-") for option in KINDS if option not in settled]
-    tables.show_table(("OPTION", "VALUE", "FROM"), [*rows, *unset])
+    rows = [
+        (origin.option, _in_words(origin.value), origin.place)
+        for origin in origins
+        if every or origin.is_set
+    ]
+    if every:
+        settled = {origin.option for origin in origins}
+        rows += [(option, "-", "-") for option in KINDS if option not in settled]
+    if rows:
+        tables.show_table(("OPTION", "VALUE", "FROM"), rows)
+    else:
+        tell("nothing is set; `jlr config --all` shows every option")
 
 
 def _in_words(value: object) -> str:
@@ -146,23 +154,21 @@ def _edit(file: Path) -> None:
         raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
 
 
-@command("notify")
-@click.argument("action", metavar="test", type=click.Choice(["test"]))
+@command("config notify")
 @shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
-def notify(_invocation: Invocation, action: str) -> None:
+def notify(_invocation: Invocation) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
-    Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
-    `jlr config set notify true`, it is told when a job of `jlr run` has ended, when a cell that
-    ran longer than a minute has ended, when a kernel has died, when GPUs have become free for
-    --wait, and fifteen minutes before a time limit. What is told of cells and kernels is what the
-    session's recorder knows, so --no-record leaves that out.
+    Without a desktop, the terminal's bell rings and its title shows the notice. With --notify, or
+    `jlr config set notify true`, a notice tells the end of a job of `jlr run`, of a cell that ran
+    longer than a minute and of a kernel that died, the GPUs of --wait, and a time limit fifteen
+    minutes before. --no-record leaves out cells and kernels.
 
     Examples:
-        jlr notify test
+        jlr config notify
         jlr config set notify true
     """
-    way = announce("jlr", f"this is a {action} of notices")
+    way = announce("jlr", "this is a test of notices")
     if way is None:
         raise JlrError(
             "there is neither a desktop nor a terminal to tell",
@@ -221,17 +227,34 @@ def demo(
 
 
 @command("completion")
-@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(_invocation: Invocation, shell: str) -> None:
-    """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
+@click.argument(
+    "shell",
+    required=False,
+    metavar="[SHELL]",
+    type=click.Choice(["bash", "zsh", "fish", "powershell"]),
+)
+@option("--install", "Write it where the shell finds it, and say what else it needs.")
+def completion(_invocation: Invocation, shell: str | None, install: bool) -> None:
+    """Print the completion script for your shell, or install it.
 
-    It completes hosts from your ssh config, sessions, commands and options.
+    SHELL is `bash`, `zsh`, `fish` or `powershell`; the default is the shell that runs this command.
+    It completes commands, options, hosts, sessions and paths, and images and free GPUs of a
+    host that is connected. Your startup files are not changed: where one has to be, the command
+    that does it is printed.
 
     Examples:
-        jlr completion bash > ~/.local/share/bash-completion/completions/jlr
-        jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath
-        jlr completion fish > ~/.config/fish/completions/jlr.fish
+        jlr completion --install
+        jlr completion --install zsh
+        jlr completion fish > /usr/share/fish/vendor_completions.d/jlr.fish
     """
-    from jlremote.cli.completion import shell_answers
+    from jlremote.cli.completion import shell_answers, shell_setup
 
-    answer(shell_answers.script(shell), newline=False)
+    shell = shell or shell_setup.users_shell()
+    if not install:
+        answer(shell_answers.script(shell), newline=False)
+        return
+    file, command = shell_setup.install(shell)
+    answer(f"wrote {file}")
+    if command:
+        answer(f"{shell} does not look there yet; run this once in it:\n\n    {command}\n")
+    answer(f"each new {shell} completes `jlr`")

@@ -1,4 +1,4 @@
-"""`jlr list`, `jlr status`, `jlr logs` and `jlr output`."""
+"""`jlr list`, `jlr logs` and `jlr output`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ _LINES = 100
 
 
 @command("list")
-@shared.optional_host_argument
+@click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @option("--all every", "List every container of HOST, of all users.")
 @option("--running", "Leave out the sessions that were stopped.")
-@shared.json_option("Print a JSON array.")
-def list_sessions(invocation: Invocation, host: str | None, every: bool, running: bool) -> None:
+@option("--watch", "Show every change of SESSION, by default of the latest, until Ctrl-C.")
+@shared.json_option("Print a JSON array, of one session an object; with --watch one per line.")
+def list_sessions(
+    invocation: Invocation, /, *, place: str | None, every: bool, running: bool, watch: bool
+) -> None:
     """List the sessions, one per line: host, state, kernels, port, GPUs, image, job of a cluster.
 
     Without HOST these are the sessions of this laptop; `stopped` are those whose containers still
@@ -41,23 +44,40 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, running
     are not forwarded here, and `jlr open HOST/NAME` forwards one. Of several, `*` marks the one
     that other commands mean without SESSION. HOST may be a pool, `@NAME`.
 
+    With SESSION, show that one: its state and for how long, its URL, kernels, ports and mounts.
+
     Examples:
         jlr list
         jlr list dgx                  # include those that other laptops started
+        jlr list cont1                # one session, with kernels, ports and mounts
+        jlr list cont1 --watch
         jlr list dgx --all            # every container there, of all users
         jlr list --json | jq -r '.[] | select(.state == "up") | .url'
     """
     if every and running:
         raise shared.refused_together("--all", "--running")
-    if every:
-        _list_containers(invocation, host)
-        return
+    context = invocation.context()
+    typed = None if place is None else shared.resolved_host(place, context)
+    host = None if typed is None else typed.host
+    if (typed is None and watch) or (typed is not None and typed.name is not None):
+        if every or running:
+            raise Usage("`--all` and `--running` are for a host", hint="leave them out")
+        # What later looks wait for would be drawn over what is watched.
+        _show_session(place, context, invocation.context(silent=True) if watch else None)
+    elif watch:
+        raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
+    elif every:
+        _list_containers(host, context)
+    else:
+        _list_sessions(host, context, running=running)
+
+
+def _list_sessions(host: str | None, context: Context, *, running: bool) -> None:
     from jlremote.listing import listing
 
-    context = invocation.context()
     listed = listing.reports(context, host, stopped=not running)
     where = f" on `{host}`" if host else ""
-    none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
+    none = f"no sessions{where}; `jlr start --help` says how to start one"
     tables.show_reports(listed, reports.session_columns(listed), context, none=none)
     if as_json():
         return
@@ -72,32 +92,19 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, running
         context.progress.note(f"`running` is not forwarded here; {command} forwards it")
 
 
-def _list_containers(invocation: Invocation, host: str | None) -> None:
+def _list_containers(host: str | None, context: Context) -> None:
     if host is None:
-        raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
+        raise Usage("`--all` needs a host", hint="`jlr list` shows the hosts of your sessions")
     from jlremote.listing.listing import containers
 
-    context = invocation.context()
     listed, none = containers(host, context), f"no containers on `{host}`"
     tables.show_reports(listed, reports.CONTAINERS, context, none=none)
 
 
-@command("status")
-@shared.session_argument
-@option("--watch", "Show every change until Ctrl-C.")
-@shared.json_option("Print a JSON object; with --watch one per line.")
-def status(invocation: Invocation, session: str | None, watch: bool) -> None:
-    """Show one session: its state and for how long, its URL, kernels, ports and mounts.
-
-    Examples:
-        jlr status
-        jlr status --watch
-        jlr status cont1 --json | jq -r .state
-    """
-    context = invocation.context()
-    if watch:
+def _show_session(session: str | None, context: Context, later: Context | None) -> None:
+    if later is not None:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch(session, context)
+            _watch(session, context, later)
         return
     from jlremote.listing.listing import report
 
@@ -108,10 +115,10 @@ def status(invocation: Invocation, session: str | None, watch: bool) -> None:
         _show(shown)
 
 
-def _watch(session: str | None, context: Context) -> None:
+def _watch(session: str | None, context: Context, later: Context) -> None:
     from jlremote.listing.watch import watch
 
-    changing = watch(session, context)
+    changing = watch(session, context, later)
     if not as_json() and watched(sys.stdout):
         tables.show_live(map(reports.drawn, changing))
         return
@@ -140,7 +147,6 @@ def _show(report: SessionReport) -> None:
 
 
 def _show_reasons(listed: list[SessionReport]) -> None:
-
     explained = [(report, report.detail) for report in listed if report.detail]
     kept = ((report, ", ".join(report.awake or ())) for report in listed)
     explained += [(report, f"kept from its idle stop by {why}") for report, why in kept if why]
@@ -190,10 +196,36 @@ def logs(
         answer(text, newline=False)
 
 
+@command("job logs")
+@click.argument("job", required=False, shell_complete=candidates.jobs)
+@option("-f --follow", "Follow the output until Ctrl-C; the job runs on.")
+@option("-n --tail N", "Start with the last N lines. Default: all.", type=shared.number(0))
+@option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
+def job_logs(
+    invocation: Invocation, job: str | None, follow: bool, tail: int | None, since: str | None
+) -> None:
+    """Show the output of a job; its stdout and stderr are kept apart, byte for byte.
+
+    Default: the latest job of this machine.
+
+    Examples:
+        jlr job logs
+        jlr job logs -f dgx/train-3f2a
+        jlr job logs sweep --tail 20
+    """
+    from jlremote.hosts.requests import LogRequest
+    from jlremote.jobs import known_jobs
+
+    moment = None if since is None else times.since(since, "`--since`")
+    handle = known_jobs.find(job, invocation.context())
+    known_jobs.log(handle, JobOutput().show, LogRequest(follow, tail, moment))
+
+
 @command("output")
 @shared.session_argument
 @click.argument("notebook", required=False)
 @option("-f --follow", "Show also what comes, until Ctrl-C.")
+@option("-n --tail N", "Start with the last N lines, or with --json runs.", type=shared.number(0))
 @option(
     "--save COPY",
     "Write a copy of the notebook with all outputs in their cells.",
@@ -206,6 +238,7 @@ def output(
     session: str | None,
     notebook: str | None,
     follow: bool,
+    tail: int | None,
     save: Path | None,
     force: bool,
 ) -> int:
@@ -218,7 +251,7 @@ def output(
 
     Examples:
         jlr output cont1 train.ipynb
-        jlr output -f                         # and what comes, until Ctrl-C
+        jlr output -f --tail 20               # the last lines and what comes, until Ctrl-C
         jlr output train.ipynb --save here.ipynb
         jlr output dgx/cont1 --json | jq -r '.[] | select(.status == "error") | .code'
     """
@@ -228,17 +261,21 @@ def output(
         raise shared.refused_together("--save", "--follow")
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
+    if tail is not None and save is not None:
+        raise shared.refused_together("--tail", "--save")
     context = invocation.context()
     if save is not None:
         _save_copy(session, notebook, save, context, force=force)
     elif follow:
-        _follow_output(session, notebook, context)
+        _follow_output(session, notebook, context, tail)
     else:
-        return _show_output(session, notebook, context)
+        return _show_output(session, notebook, context, tail)
     return 0
 
 
-def _show_output(session: str | None, notebook: str | None, context: Context) -> int:
+def _show_output(
+    session: str | None, notebook: str | None, context: Context, tail: int | None
+) -> int:
     from jlremote.output import view
     from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
@@ -247,9 +284,9 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     latest = {run.notebook: run for run in outputs.runs}.values()
     code = 1 if any(run.status in KERNEL_ENDS for run in latest) else 0
     if as_json():
-        answer_json([run.to_json() for run in outputs.runs])
+        answer_json([run.to_json() for run in _last(outputs.runs, tail)])
         return code
-    CellOutput().show(view.whole(outputs.runs, outputs.lost))
+    CellOutput().show(_last(view.whole(outputs.runs, outputs.lost), tail))
     if not outputs.runs:
         context.progress.note("no cell has run")
     if outputs.left_out:
@@ -258,12 +295,18 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
             f"{outputs.session.host}/{outputs.session.name}",
         )
         context.progress.note(
-            f"{size} of records before that are left out; `jlr output {name} --json` has them"
+            f"{size} of older records are left out; `jlr output {name} --json` has them"
         )
     return code
 
 
-def _follow_output(session: str | None, notebook: str | None, context: Context) -> None:
+def _last(items: list[Any], count: int | None) -> list[Any]:
+    return items if count is None else items[len(items) - min(count, len(items)) :]
+
+
+def _follow_output(
+    session: str | None, notebook: str | None, context: Context, tail: int | None
+) -> None:
     from jlremote.output.reading import followed
     from jlremote.output.view import Live, ended
 
@@ -273,7 +316,7 @@ def _follow_output(session: str | None, notebook: str | None, context: Context) 
             answer_json(run.to_json(), indent=None)
         return
     live, screen = Live(), CellOutput()
-    screen.show(live.begin(iter(records.__next__, None)), live.current)
+    screen.show(_last(live.begin(iter(records.__next__, None)), tail), live.current)
     for record in records:
         if record is not None:
             screen.show(live.take(record), live.current)
@@ -296,6 +339,6 @@ def _save_copy(
         )
     if saved.homeless:
         context.progress.note(
-            f"{saved.homeless} further runs are of cells that it has not any more; "
+            f"{saved.homeless} further runs are of cells that the notebook no longer has; "
             "`jlr output` shows them"
         )

@@ -1,10 +1,13 @@
-"""Candidates for completion: hosts, sessions, profiles, paths. None makes a connection."""
+"""Candidates for completion: hosts, sessions, images, GPUs, paths. None makes a connection."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,15 +21,14 @@ from jlremote.laptop.known_names import session_names
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from jlremote.hosts.context import Context
+
 # What click calls with a command's context, the parameter and the typed word.
 _Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
+_SECONDS = 3.0  # for a host's answer; a shell waits for its candidates
 
 
 def _completer(names: Callable[[click.Context, str], Iterable[str]]) -> _Completer:
-    """Decorate a function that gives names, and keep those that begin with the typed word.
-
-    An error gives no names.
-    """
 
     @wraps(names)
     def candidates(context: click.Context, _: click.Parameter, typed: str) -> list[str]:
@@ -54,7 +56,6 @@ def _hosts(context: click.Context, typed: str) -> list[str]:
 
 
 def _selectors(known: list[tuple[str, str]], typed: str) -> list[str]:
-    """Return the names that are unique, and all as `host/name` once something is typed."""
     times = Counter(name for _, name in known)
     short = [name for _, name in known if times[name] == 1]
     return short + [f"{host}/{name}" for host, name in known if typed or times[name] > 1]
@@ -76,9 +77,71 @@ def places(context: click.Context, typed: str) -> list[str]:
 
 
 @_completer
-def containers(context: click.Context, _typed: str) -> list[str]:
-    """Complete a container of the typed host, from the known sessions."""
-    return [name for host, name in session_names() if host == context.params.get("host")]
+def containers(context: click.Context, typed: str) -> list[str]:
+    """Complete a session, of the typed host if there is one."""
+    host = _typed_host(context)
+    named = [name for on, name in session_names() if on == host]
+    return named if host else _selectors(session_names(), typed)
+
+
+@_completer
+def images(context: click.Context, _typed: str) -> list[str]:
+    """Complete an image of the typed host."""
+    from jlremote.hosts.requests import EngineChoice
+    from jlremote.images import save
+
+    wanted = EngineChoice(context.params.get("runtime") or "auto")
+    return _told_by_host(
+        context,
+        lambda host, asking: (
+            f"{image.repository}:{image.tag}" if image.tag else str(image.repository)
+            for image in save.images(host, asking, engine=wanted)
+        ),
+    )
+
+
+@_completer
+def gpus(context: click.Context, _typed: str) -> list[str]:
+    """Complete a choice of GPUs, and the free ones of the typed host."""
+    from jlremote.gpus import host_gpus
+    from jlremote.hosts.links import link_on
+
+    def free(host: str, asking: Context) -> Iterable[str]:
+        devices = host_gpus.ask(link_on(host, asking)).devices
+        return (f"device={device.place}" for device in devices if device.free)
+
+    return ["auto", "all", "none", *_told_by_host(context, free)]
+
+
+def _typed_host(context: click.Context) -> str | None:
+    from jlremote.laptop.typed_place import resolved
+
+    # click takes no word of a line for HOST if an option without its value ends the line.
+    typed = context.params.get("host") or next(iter(context.args), None)
+    ssh_config = _invocation(context).context(silent=True).ssh_config
+    place = resolved(str(typed), ssh_config, host_first=True) if typed else None
+    return (place.host or place.name) if place else None
+
+
+def _told_by_host(
+    context: click.Context, names: Callable[[str, Context], Iterable[str]]
+) -> list[str]:
+    """Return names from the typed host, if its link is connected."""
+    from jlremote.hosts import links
+
+    host = _typed_host(context)
+    asking = replace(_invocation(context).context(silent=True), asker=links.ASKS_NOTHING)
+    told: list[str] = []
+
+    def ask() -> None:
+        with suppress(JlrError):
+            if host and links.is_connected(links.link_on(host, asking)):
+                told.extend(names(host, asking))
+
+    asked = threading.Thread(target=ask, daemon=True)
+    asked.start()
+    asked.join(_SECONDS)
+    return told
 
 
 @_completer
@@ -87,13 +150,13 @@ def copied(context: click.Context, typed: str) -> list[str]:
     if ":" not in typed:
         known = _selectors(session_names(), typed) + _hosts(context, typed)
         return [f"{place}:" for place in known] + _local_paths(typed)
-    from jlremote.copies.names import RemotePath, parsed, remote_paths
+    from jlremote.copies.names import RemotePath, remote_paths
+    from jlremote.laptop.typed_place import with_path
 
-    if not isinstance(parsed(typed), RemotePath):
+    if (parts := with_path(typed)) is None:
         return _local_paths(typed)
-    where, _, path = typed.partition(":")
-    paths = remote_paths(RemotePath(where, path), _invocation(context).context(silent=True))
-    return [f"{where}:{path}" for path in paths]
+    paths = remote_paths(RemotePath(*parts), _invocation(context).context(silent=True))
+    return [f"{parts[0]}:{path}" for path in paths]
 
 
 def _local_paths(typed: str) -> list[str]:
@@ -107,19 +170,23 @@ def _local_paths(typed: str) -> list[str]:
     return [f"{folder}{slash}{name}" for name in shown]
 
 
-def folders(_: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem[str]]:
-    """Let the shell complete a folder; click's own type would look into dead mounts."""
+def mount_folders(
+    context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem[str]]:
+    """Complete the folder of a mount with `--unmount`, else let the shell complete a folder.
+
+    Click's own type would look into dead mounts.
+    """
     from click.shell_completion import CompletionItem
 
-    return [CompletionItem(typed, type="dir")]
-
-
-@_completer
-def mounts(_context: click.Context, _typed: str) -> Iterable[str]:
-    """Complete the folder of a mount."""
+    if not context.params.get("unmounts"):
+        return [CompletionItem(typed, type="dir")]
     from jlremote.laptop.sessions import MOUNTS
 
-    return (record.local for record in MOUNTS.load_all())
+    with suppress(JlrError):
+        mounts = [record.local for record in MOUNTS.load_all()]
+        return [CompletionItem(path) for path in mounts if path.startswith(typed)]
+    return []
 
 
 @_completer

@@ -1,4 +1,7 @@
-"""Completion in bash, zsh and fish: what click answers to the scripts in this folder."""
+"""Completion in bash, zsh, fish and PowerShell: what click answers to the script of each.
+
+The scripts of bash and zsh are beside this module, and those of the others are click's.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from click.shell_completion import (
     BashComplete,
     CompletionItem,
     FishComplete,
+    PowerShellComplete,
     ShellComplete,
     ZshComplete,
     add_completion_class,
@@ -17,18 +21,25 @@ from click.shell_completion import (
 )
 
 _BACKSLASH = r"\\\g<0>"
-SCRIPTS = {"bash": "jlr.bash", "zsh": "_jlr", "fish": "jlr.fish"}
 
 
 # What ends or changes a word in bash; a `~` does at its beginning only, where it stays as typed.
 _SPECIAL = re.compile(r"[\s\\'\"`$&|;<>(){}\[\]*?!#^]")
+_PLAIN = re.compile(r"[\w./:~%+=-][\w./:~%+=@-]*")  # a word of PowerShell without a quote
 
 
 class _WholeWords(ShellComplete):
-    """Completes `--option=value` as a whole, where click completes to `value` alone.
+    """Completes `--option=value` as a whole, where click completes to `value` alone."""
 
-    No candidate is a word that a terminal would act on.
-    """
+    script: str | None = None  # the file beside this module
+
+    def source(self) -> str:
+        """Return the script that a shell sources; it prints no errors."""
+        from pathlib import Path  # 5 ms, which a completion must not pay
+
+        if self.script is None:
+            return super().source()
+        return Path(__file__).with_name(self.script).read_text("utf-8")
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         items = super().get_completions(args, incomplete)
@@ -43,7 +54,9 @@ class _WholeWords(ShellComplete):
 
 
 class Bash(_WholeWords, BashComplete):
-    """Bash: it splits words at `COMP_WORDBREAKS`, and replaces only the last part."""
+    """Completion in bash, which splits words at `COMP_WORDBREAKS` and replaces the last part."""
+
+    script = "jlr.bash"
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the finished words, and the word that is being typed."""
@@ -65,21 +78,39 @@ class Bash(_WholeWords, BashComplete):
 
 
 class Zsh(_WholeWords, ZshComplete):
-    """Zsh."""
+    """Completion in zsh."""
+
+    script = "_jlr"
 
 
 class Fish(_WholeWords, FishComplete):
-    """Fish."""
+    """Completion in fish; click's script shows errors, and ends a description at a comma."""
+
+    source_template = FishComplete.source_template.replace(
+        "%(prog_name)s);", "%(prog_name)s 2>/dev/null);"
+    ).replace('split ","', 'split --max 1 ","')
+
+
+class PowerShell(_WholeWords, PowerShellComplete):
+    """Completion in PowerShell, which puts a candidate on the line as it is."""
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        if not _PLAIN.fullmatch(value := str(item.value)):
+            item.value = "'" + value.replace("'", "''") + "'"
+        return super().format_completion(item)
+
+
+SHELLS = {shell.name: shell for shell in (Bash, Zsh, Fish, PowerShell)}
 
 
 def register() -> None:
     """Make click use these classes when a shell asks."""
-    for shell in (Bash, Zsh, Fish):
+    for shell in SHELLS.values():
         add_completion_class(shell)
 
 
 def script(shell: str) -> str:
     """Return the script that a shell sources."""
-    from pathlib import Path  # 5 ms, which a completion must not pay
+    from jlremote.cli.program import jlr
 
-    return Path(__file__).with_name(SCRIPTS[shell]).read_text("utf-8")
+    return SHELLS[shell](jlr, {}, "jlr", "_JLR_COMPLETE").source()

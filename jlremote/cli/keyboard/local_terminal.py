@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -33,6 +34,13 @@ class LocalTerminal:
         if not (os.isatty(_STDIN) and os.isatty(_STDOUT)):
             return None
         return os.environ.get("TERM") or "xterm-256color"
+
+    @property
+    def in_foreground(self) -> bool:
+        """Whether stdin is a terminal whose Ctrl-C reaches this process."""
+        if not os.isatty(_STDIN):
+            return False
+        return sys.platform == "win32" or os.tcgetpgrp(_STDIN) == os.getpgrp()
 
     @property
     def size(self) -> os.terminal_size:

@@ -25,7 +25,7 @@ _LISTS = ("sbatch-arg", "module")
 _SETTINGS = (*RESOURCES, *_LISTS, "pull-on")
 
 cluster_options = options(
-    _cluster("--slurm/--no-slurm", "Run as a Slurm job; HOST is a login node."),
+    _cluster("--slurm/--no-slurm", "Run as a Slurm job; HOST is a login node.", common=True),
     _cluster("--partition NAME", "Partition. The site has defaults for all of these."),
     _cluster("--account NAME", "Account to charge."),
     _cluster("--qos NAME", "Quality of service."),
@@ -35,7 +35,6 @@ cluster_options = options(
     _cluster("--mem SIZE", "Memory of each node, for example 32G."),
     _cluster("--gres GRES", "GPUs of each node, for example gpu:1."),
     _cluster("--time TIME", "Time limit, for example 8:00:00."),
-    _cluster("--constraint FEATURES", "Features that the nodes must have."),
     _cluster(
         "--sbatch-arg ARGUMENT",
         "Any other argument of `sbatch`, for example --sbatch-arg=--requeue. Repeatable.",

@@ -35,13 +35,15 @@ _repeated = partial(option, group="Container", multiple=True)
 creation_options = options(
     _container(
         "--image IMAGE",
-        "Image of a new container; with --runtime apptainer a .sif file, a folder or "
-        "docker://NAME.",
+        "Image of a new container; for Apptainer also a .sif file, a folder or docker://NAME.",
+        common=True,
+        shell_complete=candidates.images,
     ),
     _container("--image-folder FOLDER", IMAGE_FOLDER),
     _repeated(
-        "-v --volume SOURCE:TARGET[:OPTIONS]",
-        "Mount a folder of the host (`~/...`: of your home), or a volume.",
+        "-v --volume SOURCE:TARGET",
+        "Mount a folder (`~/...`) or volume of the host.",
+        common=True,
     ),
     _repeated("-e --env NAME[=VALUE]", "Set a variable; without VALUE, copy this machine's."),
     _repeated(
@@ -51,9 +53,9 @@ creation_options = options(
     ),
     _container(
         "--workspace [=DIR]",
-        "Mount DIR of the host at /workspace and work there. Default: the folder that is "
-        "mounted here, else the one of this folder's name.",
+        "Mount DIR of the host at /workspace. Default: the one named as this folder.",
         flag_value=".",
+        common=True,
     ),
     _container("-w --workdir FOLDER", "Working folder."),
     _container(
@@ -81,6 +83,8 @@ creation_options = options(
         "--gpus GPUS",
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
         group="GPUs",
+        common=True,
+        shell_complete=candidates.gpus,
     ),
     option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
     option(

@@ -21,10 +21,12 @@ from jlremote.times import seconds_of
 from jlremote.untrusted import count
 
 if TYPE_CHECKING:
+    from jlremote.cli.invocation import Invocation
     from jlremote.forwards.address import Address
     from jlremote.hosts.context import Context
     from jlremote.hosts.requests import EngineChoice
     from jlremote.laptop.settings.settings import Origin
+    from jlremote.laptop.typed_place import TypedPlace
 
 
 # Errors name the values of these, and not the options.
@@ -109,8 +111,76 @@ def detach_keys(value: Any) -> str:
     return str(value)
 
 
-host_argument = click.argument("host", shell_complete=candidates.hosts)
-optional_host_argument = click.argument("host", required=False, shell_complete=candidates.hosts)
+def _host_argument(
+    *, required: bool = False, default: bool = False, by_name: bool = False
+) -> Callable[[Function], Function]:
+    def declare(function: Any) -> Any:
+        @wraps(function)
+        def on_host(invocation: Invocation, /, *, host: str | None, **options: Any) -> Any:
+            if host is None and default:
+                host = default_host()
+            if host is not None:
+                host = _host_named(host, invocation, by_name=by_name or bool(options.get("clean")))
+            return function(invocation, host=host, **options)
+
+        declared = click.argument("host", required=required, shell_complete=candidates.hosts)
+        return declared(on_host)
+
+    return declare
+
+
+def _host_named(word: str, invocation: Invocation, *, by_name: bool) -> str:
+    context = invocation.context()
+    typed = resolved_host(word, context)
+    if typed.name is None:
+        return str(typed.host)
+    if by_name:
+        raise Usage(
+            f"`{word}` is not a host, and this command ends or deletes what is on one",
+            hint=f"name the host: `{typed.host}`",
+        )
+    context.progress.note(f"`{word}` is on `{typed.host}`")
+    return str(typed.host)
+
+
+def resolved_host(word: str, context: Context) -> TypedPlace:
+    """Return the host, and the session on it if one is named; ssh may know the host alone."""
+    from jlremote.laptop.typed_place import TypedPlace, resolved
+
+    typed = resolved(word, context.ssh_config, context.progress.note, host_first=True)
+    return TypedPlace(word, None) if typed.host is None else typed
+
+
+def host_of_settings(profile: str | None = None) -> str | None:
+    """Return the host that is set for commands without HOST, if any."""
+    from jlremote.laptop.settings import settings
+
+    host = settings.load().chosen(None, {"profile": profile}).get("host")
+    return None if host is None else str(host)
+
+
+def default_host() -> str:
+    """Return the host of the settings, else that of the latest session.
+
+    Raises:
+        Usage: there is neither.
+    """
+    from jlremote.laptop import sessions
+
+    known = (record.host for record in sessions.load_all())
+    if host := host_of_settings() or next(known, None):
+        return host
+    raise Usage(
+        f"missing HOST; usage: {click.get_current_context().command_path} HOST",
+        hint="`jlr config set host dgx` makes dgx the default",
+    )
+
+
+host_argument = _host_argument(required=True)
+named_host_argument = _host_argument(required=True, by_name=True)
+optional_host_argument = _host_argument()
+optional_named_host_argument = _host_argument(by_name=True)
+default_host_argument = _host_argument(default=True)
 session_argument = click.argument("session", required=False, shell_complete=candidates.sessions)
 
 
@@ -161,6 +231,7 @@ wait_option = option(
     "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
     group="GPUs",
     flag_value="forever",
+    common=True,
 )
 browser_options = options(
     option(
@@ -176,6 +247,7 @@ runtime_options = options(
         "--runtime RUNTIME",
         f"{one_of(RUNTIMES)}. Default: the session's, else docker or podman.",
         group="Session",
+        common=True,
         type=click.Choice(RUNTIMES),
     ),
     _SUDO,
@@ -246,12 +318,27 @@ def host_of(
     return host_of_pool(host, container, flags, context, or_latest=or_latest, waits=waits)
 
 
+def check_browser(flag: str | None) -> None:
+    """Check that this machine has the browser of `--browser`, before anything runs for its page.
+
+    Raises:
+        JlrError: it has not.
+    """
+    if flag in (None, "none"):
+        return
+    from jlremote.forwards.browser import trouble
+
+    if why := trouble(flag):
+        raise JlrError(why, hint="leave out `--browser`, or take `--no-browser`")
+
+
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     """Return the browser's name from the flags or the settings."""
     from jlremote.laptop.settings import settings
 
     if no_browser:
         return "none"
+    check_browser(flag)
     browser = settings.load().chosen(None, {"browser": flag}).get("browser")
     return None if browser is None else str(browser)
 

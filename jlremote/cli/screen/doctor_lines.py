@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.screen.terminal import answer, takes, watched
+from jlremote.cli.screen.terminal import answer, watched
 from jlremote.doctor.diagnosis import Finding, Mark
 from jlremote.text import one_line
 
@@ -24,15 +24,11 @@ _SIGNS = {
     Mark.FAILED: ("✗", "red"),
     Mark.SKIPPED: ("-", None),
 }
-_PLAIN = {"✓": "+", "✗": "x", "→": "->"}
 _INDENT = " " * (4 + NAME_WIDTH)
 
 
 class FindingPrinter:
-    """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only.
-
-    Checks that were not tried for the same reason come last, on one line.
-    """
+    """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -58,7 +54,7 @@ class FindingPrinter:
                 answer("\n".join(_lines(Finding("not tried", Mark.SKIPPED, text))))
         sign, colour = _SIGNS[verdict.mark]
         lines = (click.style(line, bold=True) for line in _wrapped(one_line(verdict.text), 2))
-        text = f"{click.style(_fit(sign), fg=colour)} " + "\n  ".join(lines)
+        text = f"{click.style(sign, fg=colour)} " + "\n  ".join(lines)
         answer(f"\n{text}" if self._group else text)
 
 
@@ -66,10 +62,10 @@ def _lines(finding: Finding) -> Iterator[str]:
     sign, colour = _SIGNS[finding.mark]
     dim = finding.mark is Mark.SKIPPED or None
     first, *rest = _wrapped(one_line(finding.text), len(_INDENT))
-    begin = f"  {click.style(_fit(sign), fg=colour)} {finding.check:<{NAME_WIDTH}}"
+    begin = f"  {click.style(sign, fg=colour)} {finding.check:<{NAME_WIDTH}}"
     yield f"{begin}{click.style(first, dim=dim)}"
     yield from (_INDENT + click.style(line, dim=dim) for line in rest)
-    arrow = f"{_fit('→')} "
+    arrow = "→ "
     for mend in map(one_line, finding.mend):
         # A command is not wrapped, so that it can be copied.
         lines = _wrapped(mend, len(_INDENT + arrow)) if "`" in mend else [mend]
@@ -83,8 +79,3 @@ def _wrapped(text: str, indent: int) -> list[str]:
         return [text]
     width = max(30, shutil.get_terminal_size().columns - indent)
     return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
-
-
-def _fit(sign: str) -> str:
-    """Return a sign, or its ASCII form where the output's encoding lacks it."""
-    return sign if takes(sys.stdout, sign) else _PLAIN.get(sign, sign)

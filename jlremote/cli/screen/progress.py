@@ -131,7 +131,7 @@ class LateLines:
 
     def __init__(self) -> None:
         self.so_far = ""  # the progress behind the title; it may change at any time
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # Ctrl-C may ask within any line
         self._timer: threading.Timer | None = None
         self._told: set[tuple[str, float]] = set()
 

@@ -82,8 +82,8 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
     if not seconds:
         return None
     return (
-        f"after {times.in_words(seconds)} without work: idle kernels, even with their page open; "
-        "then Jupyter, once no terminal and no page is open. Busy kernels and the container stay"
+        f"after {times.in_words(seconds)} without work idle kernels end, and then Jupyter, if no "
+        "page or terminal is open; busy kernels and the container stay"
     )
 
 
@@ -93,14 +93,14 @@ def _kernels(report: SessionReport) -> str:
 
 
 def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
-    """Return `a.ipynb running 12m`, `2 busy`, `idle 3h`, `none`, or `?` where that is not known."""
+    """Return `busy 12m a.ipynb`, `2 busy`, `idle 3h`, `none`, or `?` where that is not known."""
     if kernels is None:
         return "?"
     busy = [kernel for kernel in kernels if kernel.state != "idle"]
     runs = max(busy, key=lambda kernel: kernel.running or 0, default=None)
     if runs and runs.running is not None:
         more = f", {len(busy) - 1} more busy" if len(busy) > 1 else ""
-        return f"{runs.notebook.rpartition('/')[2]} {_running(runs)}{more}"
+        return f"busy {_running(runs)} {runs.notebook.rpartition('/')[2]}{more}"
     if busy:
         return f"{len(busy)} busy"
     if not kernels:
@@ -109,7 +109,7 @@ def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
 
 
 def _running(kernel: Kernel) -> str:
-    return f"running {times.age(0, kernel.running)}"
+    return times.age(0, kernel.running)
 
 
 def image_in_short(names: Sequence[str], image_id: str, size: int) -> str:
@@ -176,8 +176,10 @@ JOBS: Columns[tuple[str, Job]] = {  # of a host
 }
 KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,
-    "STATE": lambda kernel: kernel.state if kernel.running is None else _running(kernel),
-    "SINCE": lambda kernel: times.ago(kernel.last_activity),
+    "STATE": lambda kernel: kernel.state,
+    "SINCE": lambda kernel: (
+        times.ago(kernel.last_activity) if kernel.running is None else _running(kernel)
+    ),
 }
 KERNEL_SPECS: Columns[KernelSpec] = {
     "KERNEL": lambda spec: spec.name,

@@ -55,10 +55,7 @@ def show_reports(
     none: str,
     reasons: Callable[[Sequence[R]], Iterable[str]] = lambda _: (),
 ) -> None:
-    """Print reports as a table, with reasons below it, or as a JSON array.
-
-    `none` is the note if there are no reports.
-    """
+    """Print reports as a table, with reasons below it, or as a JSON array."""
     if as_json():
         answer_json([report.to_json() for report in reports])
     elif reports:
@@ -157,9 +154,5 @@ def show_live(drawings: Iterable[RenderableType]) -> None:
 
 
 def state_style(state: str) -> str:
-    """Return the colour of a state.
-
-    Green works or is free, cyan is in use, yellow waits or recovers by itself, red has failed.
-    """
-    state = "running" if state.startswith("running ") else state  # a cell, for so long
+    """Return the colour of a state."""
     return _STATE_STYLES.get(state, "red")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 AS_JSON = "jlremote.as_json"  # the key of `--json` in click's context
 _TITLE_LENGTH = 120
+_PLAIN = str.maketrans({"✓": "+", "✗": "x", "→": "->", "…": "..."})
 
 
 def as_json() -> bool:
@@ -35,7 +36,7 @@ def as_json() -> bool:
 def answer(text: str, *, newline: bool = True) -> None:
     """Print an answer on stdout and flush it."""
     with writing():
-        click.echo(styled(text), nl=newline, color=coloured(sys.stdout))
+        click.echo(_encodable(text, sys.stdout), nl=newline, color=coloured(sys.stdout))
         sys.stdout.flush()
 
 
@@ -51,10 +52,7 @@ def writing() -> Iterator[None]:
 
 
 def answer_each(told: Iterable[tuple[str, Any]], context: Context, *, none: str) -> None:
-    """Print lines as they come or, with `--json`, an array of their values, also after an error.
-
-    `none` is the note if there are no lines.
-    """
+    """Print lines as they come or, with `--json`, an array of their values, also after an error."""
     values = []
     try:
         for line, value in told:
@@ -97,7 +95,7 @@ def shown(address: Address) -> str:
 def tell(text: str) -> None:
     """Print a message on stderr; a closed stderr is no error."""
     try:
-        click.echo(styled(text), err=True, color=coloured(sys.stderr))
+        click.echo(_encodable(text, sys.stderr), err=True, color=coloured(sys.stderr))
     except OSError as failure:
         if failure.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
@@ -121,9 +119,18 @@ def announce(title: str, text: str) -> str | None:
     return "terminal"
 
 
+def set_colour(when: str) -> None:
+    """Set the variables that ask for colours, for rich too; `when` is `auto`, `always`, `never`."""
+    if when != "auto":
+        os.environ.pop("NO_COLOR", None)
+        os.environ["FORCE_COLOR" if when == "always" else "NO_COLOR"] = "1"
+
+
 def coloured(stream: TextIO) -> bool:
-    """Return whether `stream` is a terminal that shows colours (https://no-color.org)."""
-    return watched(stream) and not os.environ.get("NO_COLOR")
+    """Return whether to print colours (https://no-color.org, https://force-color.org)."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or watched(stream)
 
 
 def watched(stream: TextIO) -> bool:
@@ -132,9 +139,17 @@ def watched(stream: TextIO) -> bool:
 
 
 def takes(stream: TextIO, sign: str) -> bool:
-    """Return whether the encoding of `stream` has a sign."""
+    """Return whether a stream shows a sign; in the C locale only ASCII (Python writes UTF-8)."""
+    chosen = [os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG")]
+    chosen = [name for name in chosen if name not in ("", "C.UTF-8")]  # Python's own choice
+    in_c = chosen[:1] in (["C"], ["POSIX"])
     try:
-        sign.encode(stream.encoding or "ascii")
+        sign.encode("ascii" if in_c else stream.encoding or "ascii")
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    text = styled(text)
+    return text if takes(stream, "✓…") else text.translate(_PLAIN)

@@ -1,4 +1,4 @@
-"""What the pages of a server do after a loss, and what it says outside its own path: nothing.
+"""Changes to a server's pages after a loss, and its silence outside its own path.
 
 A page asks again where its request, or what its kernel said, was lost: when an address of the
 machine changes, Chromium ends the requests that wait behind the six under way to one host, and
@@ -7,8 +7,8 @@ each WebSocket to a kernel the script tells how many messages the page has recei
 see `resumption`.
 
 Pages alone have a limit on the rate of what they are sent: Jupyter leaves out what a kernel prints
-above 1 MB or 1,000 messages a second, as a browser could crash. The programs of `jlr kernels` and
-`jlr lab` get all. Browsers say where their page is from, others do not.
+above 1 MB or 1,000 messages a second, as a browser could crash. The programs of `jlr local` get
+all. Browsers say where their page is from, others do not.
 
 Jupyter's error pages and headers name its `base_url`, and who knows that can ask for the cookie
 that is kept to it. So nothing is answered outside that path.

@@ -1,4 +1,4 @@
-"""The Jupyter server whose kernels are recorded: its process, and what it tells."""
+"""The Jupyter server whose kernels are recorded: its process and its REST API."""
 # ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
 
 import http.client

@@ -57,7 +57,7 @@ class Store:
         why: str,
         like: Optional[Dict[str, Any]] = None,
     ) -> None:
-        """Add a record which says that other records are missing."""
+        """Add a record of lost records."""
         place = {"notebook": None, "cell": None, "request": None}
         place.update({key: (like or place).get(key) for key in place})
         content = {"from": since, "until": until, "why": why}

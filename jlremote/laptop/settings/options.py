@@ -26,10 +26,7 @@ NO_MEANING = ("user", "shm-size", "ulimit", "ipc", "network", "init", "log-opt")
 LOG_LIMIT = ("max-size=50m",)
 
 # What a job asks of a cluster's scheduler.
-RESOURCES = (
-    *("partition", "account", "qos", "nodes", "ntasks", "cpus", "mem", "gres", "time"),
-    "constraint",
-)
+RESOURCES = ("partition", "account", "qos", "nodes", "ntasks", "cpus", "mem", "gres", "time")
 # The node that pulls the image of a job on a cluster.
 PLACES = ("login", "job")
 # The editors that `jlr code` knows.

@@ -19,8 +19,6 @@ from jlremote.text import did_you_mean
 def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     """Set an option in a table, as `("hosts", "dgx")`; without values take it away.
 
-    Return the file.
-
     Raises:
         Usage: there is no such option, it takes no such value, or the file is wrong.
         JlrError: the file cannot be written, or not be changed line by line.

@@ -131,7 +131,6 @@ class Settings:
         return _merged([*self._sources(host, flags), ("built in", BUILT_IN)])
 
     def _sources(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Source]:
-        """Return the sources that apply to `host`, the nearest first."""
         given = {name: value for name, value in flags.items() if value is not None and value != ()}
         near = [("flag", given), ("environment", self.environment), self._host(host)]
         far = ("[defaults]", self.defaults)
@@ -277,7 +276,6 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _merged(sources: Iterable[Source]) -> list[Origin]:
-    """Return the effective values of sources, the nearest first; one origin for each list item."""
     nearest: dict[tuple[str, object], Origin] = {}
     for source, options in reversed(list(sources)):
         for option, value in options.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket as plain_sockets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -13,7 +12,7 @@ from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
 from jlremote.link.client.dial import NoLink, dial, next_message, start_link, turn
 from jlremote.link.wire.link_files import LinkFiles
-from jlremote.link.wire.protocol import Message, is_there, receive, send
+from jlremote.link.wire.protocol import Message, is_there, plain_socket, receive, send
 from jlremote.questions import Asker, Question
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ class Call:
 
     def take_over(self) -> plain_sockets.socket:
         """Return the socket, which carries another protocol after the result."""
-        return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
+        return plain_socket(self._socket)
 
     def _end_script(self) -> None:
         """End the script and wait for it, so that rollback does not run beside it."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from jlremote.link.wire.protocol import Socket
 
 ANSWER_SECONDS = 10.0
+# A new link loads libraries first: a scanner of Windows, or a slow disk, may take long over them.
+LOADING_SECONDS = 60.0
 # How long a link may say nothing before it is asked whether it still runs.
 SILENCE_SECONDS = 2.0
 TURN_SECONDS = 0.01
@@ -96,7 +98,8 @@ def next_message(
 
 def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
     """Wait for the link's first message; a suspended process accepts and says nothing."""
-    if protocol.is_there(socket, ANSWER_SECONDS):
+    is_new = files.restoring.exists()  # no command has been served yet
+    if protocol.is_there(socket, LOADING_SECONDS if is_new else ANSWER_SECONDS):
         return
     pid = _listening_process(socket)
     if pid is None:
@@ -177,6 +180,7 @@ def _detached() -> dict[str, Any]:
     if sys.platform == "win32":
         import subprocess
 
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        # Its programs share its console, which has no window; without one each would open a window.
+        flags = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
         return {"creationflags": flags}
     return {"start_new_session": True}

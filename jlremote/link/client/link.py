@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket as plain_sockets
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -13,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jlremote.errors import JlrError, LinkLost, Usage
+from jlremote.errors import JlrError, LinkLost
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
@@ -252,13 +251,7 @@ class Link:
         return self._ask_if_running("unmount", name=name)
 
     def serve_ssh(self, place: SshPlace) -> plain_sockets.socket:
-        """Ask the link to serve SSH for a place, and return the socket for the client.
-
-        Raises:
-            Usage: this system's sockets of the link carry no other protocol.
-        """
-        if sys.platform == "win32":
-            raise Usage("ssh clients on Windows cannot use the link yet")
+        """Ask the link to serve SSH for a place, and return the socket for the client."""
         with self._caller.call("serve_ssh", **asdict(place)) as call:
             for _ in call.messages():
                 pass

@@ -1,4 +1,4 @@
-"""The login to the host, and the host for the checks that the link makes by itself."""
+"""The login to the host, and scripts that the link runs there by itself."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Dialer:
         self.probing = Probing()
         self.notes: tuple[str, ...] = ()
         self.variables = SentVariables()
+        self.host = files.host
         self._files = files
         self._folder = folder
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")

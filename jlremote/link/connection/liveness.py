@@ -59,8 +59,7 @@ class Liveness:
             if self._answers(connection, ALARM_SECONDS if disturbed else probing.patience):
                 continue
             if connection.wait_closed(0):
-                why = f": {connection.reason}" if connection.reason else ""
-                return LinkLost(f"the connection to the host was closed{why}")
+                return LinkLost(connection.reason or "the connection to the host was closed")
             return LinkLost(
                 "the host has stopped answering", hint="the network or the host is down"
             )

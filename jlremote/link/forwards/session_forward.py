@@ -182,10 +182,7 @@ class SessionForward:
             self.prove(self._connection)
 
     def replace(self, endpoint: Endpoint, connection: Connection, *, seen: bool = True) -> None:
-        """Lead to another endpoint.
-
-        It is proved first, unless it has a target that the caller has just seen.
-        """
+        """Lead to another endpoint."""
         with self._changed:
             self._endpoint = endpoint
             self._connection = connection
@@ -299,10 +296,7 @@ class SessionForward:
             return True
 
     def to_json(self, link: Condition) -> dict[str, Any]:
-        """Return the forward as it crosses the link's socket, the endpoint's token included.
-
-        The link's own condition is the forward's too, unless the link is up.
-        """
+        """Return the forward as it crosses the link's socket, the endpoint's token included."""
         with self._changed:
             condition = self._condition if link.state is State.UP else link
             assert self._listener is not None

@@ -1,4 +1,4 @@
-"""What the link tells the person on the desktop: of jobs, long cells, dead kernels, time limits.
+"""Desktop notices of the link: jobs, long cells, dead kernels, time limits.
 
 Read `job_notices` (the jobs that are watched), then `cell_notices` (what a recorder knows of cells
 and kernels). `jlremote.laptop.desktop` shows them.

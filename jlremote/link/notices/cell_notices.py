@@ -1,4 +1,4 @@
-"""Cells that ran long and kernels that died, told to the person as the recorder tells them."""
+"""Desktop notices of long cells and dead kernels, from the recorder's records."""
 
 from __future__ import annotations
 

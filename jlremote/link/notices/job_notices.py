@@ -1,4 +1,4 @@
-"""Jobs that are watched: the person is told when they begin or end, and of their time limits."""
+"""Desktop notices of jobs: their begin, their end and their time limit."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from jlremote.link.wire.protocol import (
     Message,
     authenticate_command,
     bytes_of,
+    plain_socket,
     receive,
     send,
 )
@@ -105,10 +106,10 @@ class Conversation:
         threading.Thread(target=wait_for_hang_up, daemon=True).start()
 
     def hand_over(self) -> plain_sockets.socket:
-        """Say a result of `true`, the last message, and return the socket for what follows it."""
+        """Send the last message, the result `true`, and return the socket for what follows."""
         self.say({"result": True})
         self.handed_over = True
-        return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
+        return plain_socket(self._socket)
 
     def end(self) -> None:
         """Close the socket, unless the thread that waits for the command to hang up does it."""
@@ -156,8 +157,6 @@ def run(
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
-    `shown` is what the person may see of it, where the command did not make it.
-
     Raises:
         LinkLost: the connection broke, or the command has gone.
         JlrError: it did not end within the command's limit.
@@ -202,7 +201,7 @@ def run(
     except TimeoutError as late:
         raise JlrError(
             f"the host did not finish within {request.get('timeout'):g} s",
-            hint="`ssh HOST uptime` shows whether it is overloaded",
+            hint="`uptime` on the host shows whether it is overloaded",
         ) from late
 
 

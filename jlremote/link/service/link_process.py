@@ -92,10 +92,7 @@ def _say(line: bytes) -> None:
 
 
 def leave_shell() -> Path:
-    """Leave the current folder, raise the limits, forbid core dumps; return the folder.
-
-    Relative paths in ssh's settings begin in that folder.
-    """
+    """Leave the current folder, raise the limits, forbid core dumps; return the folder."""
     root = Path(sys.executable).anchor
     try:
         folder = Path.cwd()

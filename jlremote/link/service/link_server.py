@@ -169,8 +169,8 @@ class LinkServer:
             raise OtherVersion(
                 f"the link was started by jlr {__version__}, and this is jlr"
                 f" {request.get('version')}",
-                hint="`jlr disconnect HOST` ends it; the next command starts its own, and the"
-                " forwards come back",
+                hint=f"`jlr disconnect {self._operations.dialer.host}` ends it; the next command "
+                "starts its own, and the forwards come back",
             )
         if request.get("agent"):
             self._operations.dialer.hand_over(request["agent"])

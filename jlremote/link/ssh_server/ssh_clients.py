@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The client's order counts; `jlr ssh-config` gives the fastest one the first place.
+# The client's order counts; `jlr config ssh` gives the fastest one the first place.
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com")
 # OpenSSH's client tells only servers of that name that its stdout was closed.
 _VERSION = "OpenSSH_compatible_jlr"

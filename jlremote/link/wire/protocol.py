@@ -27,6 +27,8 @@ import select
 import socket as plain_sockets
 import struct
 import sys
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
@@ -112,6 +114,7 @@ def is_there(connection: Socket, seconds: float) -> bool:
 
 # The frames of `multiprocessing.connection`, which makes several system calls and copies of each.
 _SIZE = struct.Struct("!i")
+_MOST_AT_ONCE = 256 << 10
 
 
 def write_frame(connection: Socket, *parts: bytes) -> None:
@@ -160,6 +163,38 @@ def _exactly(connection: Socket, size: int) -> bytearray:
             raise EOFError
         rest = rest[count:]
     return data
+
+
+def plain_socket(connection: Socket) -> plain_sockets.socket:
+    """Return a socket for what follows the last message, in another protocol.
+
+    A pipe of Windows carries no such bytes: two threads bring them to it, and back, a frame each.
+    """
+    if sys.platform != "win32":
+        return plain_sockets.socket(fileno=os.dup(connection.fileno()))
+    import multiprocessing.connection as sockets
+    from multiprocessing.reduction import duplicate
+
+    pipe = sockets.PipeConnection(duplicate(connection.fileno()))  # the other one is closed soon
+    ours, theirs = plain_sockets.socketpair()
+
+    def send_all() -> None:
+        with suppress(OSError):
+            while data := ours.recv(_MOST_AT_ONCE):
+                pipe.send_bytes(data)
+            pipe.send_bytes(b"")  # a pipe has no end of one direction
+
+    def receive_all() -> None:
+        with suppress(OSError, EOFError):
+            while data := pipe.recv_bytes(_MOST_AT_ONCE):
+                ours.sendall(data)
+        with suppress(OSError):
+            ours.shutdown(plain_sockets.SHUT_WR)
+
+    threads = [threading.Thread(target=run, daemon=True) for run in (send_all, receive_all)]
+    for thread in threads:
+        thread.start()
+    return theirs
 
 
 def text_of(data: bytes) -> str:

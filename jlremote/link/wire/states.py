@@ -86,11 +86,11 @@ class LoginShell:
 
     @property
     def helps(self) -> bool:
-        """Whether it has what a command by ssh lacks."""
+        """Whether the login shell has programs or variables that a command by ssh lacks."""
         return bool(self.finds or self.docker_host)
 
     def head(self) -> str:
-        """Return shell text that gives a script what it lacks, after what it has."""
+        """Return shell text that adds the login shell's PATH, behind the script's own."""
         lines = ""
         if self.helps and self.path:
             lines = f"PATH=${{PATH:+$PATH:}}{shlex.quote(':'.join(self.path))}; export PATH\n"

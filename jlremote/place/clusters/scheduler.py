@@ -37,7 +37,6 @@ class Resources:
     mem: str | None = None  # of each node
     gres: str | None = None
     time: str | None = None
-    constraint: str | None = None
     array: str | None = None  # the indices of its jobs; `None` asks for one job
     arguments: tuple[str, ...] = ()  # further arguments, passed on as they are
 

@@ -23,10 +23,7 @@ _ON_PATH = f"""\
 """
 _SECONDS = 30  # Slurm's own MessageTimeout is 10 s, and some commands try three times
 _ENVIRONMENT = "HOME,USER,LOGNAME,LANG"
-_FLAGS = (
-    *("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "constraint", "mem"),
-    "array",
-)
+_FLAGS = ("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "mem", "array")
 # They would break what jlr relies on: one job, its folder, its name and its environment.
 _OURS = re.compile(
     r"--(wrap|output|error|input|job-name|export|export-file|parsable|test-only|wait|quiet"
@@ -192,10 +189,7 @@ class Slurm:
         return "--requeue" in resources.arguments
 
     def put_back(self) -> str:
-        """Succeed if Slurm's messages on stdin say that the job is requeued or preempted.
-
-        Sites cancel preempted jobs, or requeue them.
-        """
+        """Succeed if Slurm's messages on stdin say that the job is requeued or preempted."""
         return "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
 
     def drained(self) -> str:
@@ -315,7 +309,7 @@ class Slurm:
         if answer.status == 0 or answer.status == 124 or _SILENT.search(said):
             return SchedulerSilent(
                 f"Slurm did not answer: {said or 'sbatch printed no job id'}",
-                hint="`jlr runs HOST` shows whether the job is there",
+                hint="`squeue --me` on the host shows whether the job is there",
             )
         if answer.status == 127:
             return JlrError(
@@ -348,7 +342,7 @@ def _asked(resources: Resources) -> tuple[str, ...]:
         if _ARRAY.fullmatch(argument):
             raise Usage(
                 f"`{argument}` makes several jobs",
-                hint="`jlr run HOST --slurm --array 0-7 -- COMMAND` does",
+                hint="`--array 0-7` of `jlr run` does",
             )
         if argument.startswith("--container"):
             raise Usage(

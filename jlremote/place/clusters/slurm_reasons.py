@@ -54,7 +54,7 @@ _TABLE = MappingProxyType(
         "DependencyNeverSatisfied": ("never", _UNMET, "submit it without that dependency"),
         "BadConstraints": (
             *("never", "no node has the resources that it asks for"),
-            "change `--constraint` or `--gres`",
+            "change `--gres` or the constraint",
         ),
         "PartitionConfig": (
             *("never", "its partition cannot give what it asks for"),

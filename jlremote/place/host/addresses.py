@@ -95,10 +95,7 @@ def read_listeners(table: str) -> tuple[Listener, ...]:
 
 
 def is_own(table: str, client_port: int, port: int) -> bool:
-    """Return whether the client of a connection to `port` is a socket of this user.
-
-    `table` is /proc/net/tcp, which has a row for each end of a connection.
-    """
+    """Return whether the client of a connection to `port` is a socket of this user."""
     if sys.platform == "win32":
         raise NotImplementedError  # it has no such table
     far = f":{port:04X}"

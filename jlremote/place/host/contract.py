@@ -46,14 +46,14 @@ class Completed:
     @property
     def complaint(self) -> str:
         """An engine's error, else the last line of stderr (else of stdout), safe to show."""
-        if (error := engines_error(told(self.stderr))) is not None:
+        if (error := engines_error(error_lines(self.stderr))) is not None:
             return error
         said = printable(self.stderr).strip() or printable(self.stdout).strip()
         return said.splitlines()[-1].strip() if said else f"exit status {self.status}"
 
 
-def told(text: str) -> list[str]:
-    """Return the lines of a program's error: all of an engine's first error, else all lines.
+def error_lines(text: str) -> list[str]:
+    """Return the lines of an engine's first error, else all lines of the program's output.
 
     Warnings are no part of it. The reason may be in any line, as that of a hook is in its last.
     """
@@ -125,10 +125,7 @@ class OddAnswer(JlrError):
 
 @contextmanager
 def understood(program: str) -> Iterator[None]:
-    """Raise `OddAnswer` where an answer is not of the form that its reader expects.
-
-    As a decorator it is for functions that only read.
-    """
+    """Raise `OddAnswer` where an answer is not of the form that its reader expects."""
     try:
         yield
     except ODD as error:

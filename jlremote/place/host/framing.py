@@ -95,8 +95,7 @@ def _between(text: str, name: str, marker: str) -> tuple[str, str] | None:
 def _moved_output() -> NoShell:
     return NoShell(
         "the output of the remote shell does not arrive",
-        hint="look for an `exec >` in the shell startup files on the host: it moves stdout, for"
-        " `ssh HOST` as well",
+        hint="look for an `exec >` in the shell startup files on the host: it moves stdout",
     )
 
 
@@ -105,21 +104,20 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     for shell, says in _OTHER_SHELLS.items():
         if says.search(stderr):
             return NoShell(
-                f"{shell} has read what is for `sh`: a startup file of the host, as `~/.bashrc`, "
-                f"ends in `exec {shell}` for commands, too",
-                hint=f"`case $- in *i*) exec {shell} ;; esac` in its place leaves commands to `sh`",
+                f"a startup file of the host, as `~/.bashrc`, runs `exec {shell}` for commands too",
+                hint=f"write `case $- in *i*) exec {shell} ;; esac` in its place",
             )
     last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
     said = f"; it said: {last_words}" if last_words else ""
     hint = "look in the host's startup files for `exit`, `exec`, an error or a reader of stdin"
     if _EXPIRED.search(last_words):
-        hint = "run `ssh HOST`, which asks for a new password"
+        hint = "log in with `ssh`, which asks for a new password"
     elif "sftp" in last_words:
         hint = "ask the administrator: the account may only transfer files (`ForceCommand`)"
     elif "restricted" in last_words or "not available" in last_words:
         hint = (
-            "`sudo chsh -s /bin/bash USER` on the host gives the account a login shell; then "
-            "`jlr disconnect HOST`, as it takes a new login"
+            "`sudo chsh -s /bin/bash USER` on the host gives the account a login shell, which "
+            "counts for the next login, after `jlr disconnect`"
         )
     elif not last_words:
         hint += "; or the account has no shell (`/bin/false`)"

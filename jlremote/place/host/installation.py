@@ -104,10 +104,7 @@ _FAMILIES: Mapping[str, str] = {
 
 
 def commands(program: str, distribution: tuple[str, ...] = ("debian",)) -> tuple[str, ...]:
-    """Return the commands that install a program, or its manual's address if none are known.
-
-    The distribution is followed by those that it descends from (see `distribution_of`).
-    """
+    """Return the commands that install a program, or its manual's address if none are known."""
     table = _COMMANDS[program]
     names = [name.partition("-")[0] for name in distribution]
     near = (*names, *(_FAMILIES.get(name, "") for name in names))

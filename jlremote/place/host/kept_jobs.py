@@ -212,10 +212,7 @@ def look(name: str) -> str:
 
 
 def adopting() -> str:
-    """Return shell text for a container that runs its arguments and adopts their orphans.
-
-    Where there is a Python the command's orphans are adopted.
-    """
+    """Return shell text for a container that runs its arguments and adopts their orphans."""
     adopter = command_line(("-IS", "-c", program("jlremote.remote.orphans"), ADOPTER))
     return f"""\
 jlr_python=$(

@@ -7,7 +7,11 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from jlremote.text import size_in_words
+
 _STDIN = re.compile(r"(<<'(end-[0-9a-f]{16})'\n).*?^\2\n", re.DOTALL | re.MULTILINE)
+_ARGUMENT = re.compile(r"""'[^']*'(?:"'"'[^']*')*""")
+_LONG_PROGRAM = 5  # lines
 # Puts `env` and the variables whose names are not for shells (`app.mode`, functions of bash) before
 # the command that the arguments are: dash and busybox keep those from what they run. They are this
 # shell's own, and those of the process `$jlr_main` where there is one.
@@ -16,6 +20,12 @@ jlr_odd=$(LC_ALL=C sed -zn "/^[A-Za-z_][A-Za-z0-9_]*=/d
   /^[^-=][^=]*=/!d; s/'/'\\\\''/g; s/.*/'&'/p" \
   "/proc/$$/environ" ${jlr_main:+"/proc/$jlr_main/environ"} 2>/dev/null | tr '\0' ' ' 2>/dev/null)
 [ -z "$jlr_odd" ] || eval "set -- env $jlr_odd \"\$@\""
+"""
+# Says as a shell does that there is no such command; dash names itself, `exec` and a line.
+IF_MISSING = """\
+case $1 in */*) ;; *) command -v "$1" >/dev/null || {
+  printf '%s: command not found\\n' "$1" >&2; exit 127
+};; esac
 """
 TOOK_TOO_LONG = 124  # the exit status of `timeout`
 # Changes to the folder `$1`; `~` is the home, though it was quoted.
@@ -48,9 +58,17 @@ def stdin_of(text: str) -> str:
     return f"<<'{end}'\n{text}{end}\n"
 
 
-def without_stdin(script: str) -> str:
-    """Return a script fit to be shown: without the here-documents of `stdin_of`."""
-    return _STDIN.sub(r"\1…\n\2\n", script)
+def in_short(script: str) -> str:
+    """Return a script fit to be read: here-documents and long programs in it are only named."""
+    return _ARGUMENT.sub(_size_of_program, _STDIN.sub(r"\1…\n\2\n", script))
+
+
+def _size_of_program(argument: re.Match[str]) -> str:
+    lines = argument[0].count("\n")
+    if lines < _LONG_PROGRAM:
+        return argument[0]
+    name = "launches JupyterLab" if "jupyter-lab" in argument[0] else "program"
+    return f"'<{name}: {lines} lines, {size_in_words(len(argument[0]))}>'"
 
 
 def pause(seconds: float) -> str:

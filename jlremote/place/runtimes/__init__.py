@@ -23,7 +23,7 @@ leave registrations behind in homes that machines share, and cannot be used belo
 
 **What is a container of Apptainer's then?** Two files in its folder: `container.json` says what it
 was defined with, and `enter` is a script that runs a command so. The server, `jlr shell` and `jlr
-run --in` enter with the same image, options and `/tmp`. `jlr stop --remove` deletes the folder.
+run --in` enter with the same image, options and `/tmp`. `jlr rm` deletes the folder.
 
 **What of the host is seen in it?** Apptainer's defaults: the home folder and variables. Python's
 packages in the home (`~/.local`) would hide the image's, so they are left out, and so are variables

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import Usage
 from jlremote.place.host.contract import Completed, Steps
-from jlremote.place.host.shell_text import command_line
+from jlremote.place.host.shell_text import IF_MISSING, command_line
 from jlremote.place.runtimes.runtime import Attachment, Container, Runtime
 
 # util-linux has `--fork`, BusyBox has not.
@@ -21,19 +21,20 @@ if os.fork() == 0:
     os.execvp(sys.argv[1], sys.argv[1:])' "$@" </dev/null >/dev/null 2>&1
 """
 # A quoted `~` is the home on the host; the local shell expands an unquoted one.
-_IN_FOLDER = """\
+_IN_FOLDER = f"""\
 jlr_folder=$1; shift
-case $jlr_folder in '~'|'~/'*) jlr_folder=$HOME${jlr_folder#'~'};; esac
-cd -- "$jlr_folder" && exec "$@"
+case $jlr_folder in '~'|'~/'*) jlr_folder=$HOME${{jlr_folder#'~'}};; esac
+cd -- "$jlr_folder" || exit
+{IF_MISSING}exec "$@"
 """
 # For a shell in a terminal: as a login shell it may set a PATH of its own.
 PATH_KEPT = "JLR_PATH"
 KEEP_PATH = f"{PATH_KEPT}=$PATH; export {PATH_KEPT}; "
 # `$1` names a session; runs the other arguments with the PATH of the Python that was named for it.
-_WITH_PATH = """\
+_WITH_PATH = f"""\
 jlr_path="FOLDER"/$1/PATH_FILE; shift
-[ ! -e "$jlr_path" ] || { . "$jlr_path"; KEEP_PATH}
-exec "$@"
+[ ! -e "$jlr_path" ] || {{ . "$jlr_path"; KEEP_PATH}}
+{IF_MISSING}exec "$@"
 """
 PATH_FILE = "path"
 
@@ -55,7 +56,7 @@ def attached(
         Usage: an option is only for containers.
     """
     for option, value, instead in (
-        ("--user", how.user, "`jlr … USER@HOST` logs in as another user"),
+        ("--user", how.user, "write the user before the host, as in `me@dgx`"),
         ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
     ):
         if value is not None:

@@ -80,8 +80,8 @@ def check_arguments(words: tuple[str, ...]) -> None:
         if option in _OURS:
             raise Usage(
                 f"`{option}` cannot be given after `--`: jlr sets it itself",
-                hint="`jlr start HOST NAME` names the container; its entrypoint only waits, so "
-                "that the container stays",
+                hint="the name follows the host; the entrypoint only waits, so that the "
+                "container stays",
             )
         if not word.startswith("-") and (not before.startswith("-") or "=" in before):
             raise Usage(

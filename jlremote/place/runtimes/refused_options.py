@@ -1,4 +1,4 @@
-"""The errors of options that a host's kernel or engine refuses."""
+"""The errors of options that no engine takes, or that a host's kernel or engine refuses."""
 
 from __future__ import annotations
 
@@ -51,17 +51,34 @@ _CANNOT_BE: Mapping[str, tuple[str, str]] = {
         "write as the engine does: `max-size=50m`, `max-file=3`",
     ),
 }
+# How the values look that an engine takes; what a host has, it knows alone.
+_LOOKS: Mapping[str, str] = {
+    "workdir": r"/.*",
+    "user": r"[^\s:]+(:[^\s:]*)?",
+    "network": r"\S+",
+    "ipc": r"\S+",
+    "shm-size": r"(?i)[0-9.]+ ?[bkmgtp]?i?b?",
+    "ulimit": r"[a-zA-Z_]+=(-?[0-9]+(:-?[0-9]+)?)?",
+    "volume": r"([~/.][^:]*|[^/:]+):/[^:]*(:[^:]*)?",
+    "log-opt": r"[^=\s]+=.*",
+}
 _SHORT = {"env": ("-e",), "user": ("-u",), "volume": ("-v",), "workdir": ("-w",)}
 _RIGHTS = ("--privileged", "--cap-add", "--device", "--security-opt")
 _OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
 _SETTINGS = "and in `engine-arguments` of the settings: `jlr config` shows whether it is set"
 
 
-def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
-    """Return the error that names the refused option and how to leave it out, if one is known.
+def check_values(options: ContainerOptions) -> None:
+    """Refuse values that no engine takes, before an image is pulled for them (`Usage`)."""
+    for option, looks in _LOOKS.items():
+        given = getattr(options, FIELDS[option]) or ()
+        for value in (given,) if isinstance(given, str) else given:
+            if not re.fullmatch(looks, value):
+                raise Usage(f"invalid `--{option} {value}`", hint=_CANNOT_BE[option][1])
 
-    The complaint is the engine's whole output, the reason its line for a person.
-    """
+
+def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
+    """Return the error that names the refused option and how to leave it out, if one is known."""
     if unknown := _UNKNOWN.search(complaint):
         return Usage(
             f"the engine on the host has no option `{unknown[2]}`",

@@ -251,10 +251,7 @@ class Runtime(ABC):
         """Return the shell command that runs `script` there and does not wait."""
 
     def launched(self, name: str, script: str, waiting: str) -> str:
-        """Return shell text that runs `script` in the background, and `waiting` until it ends.
-
-        `waiting` may begin first.
-        """
+        """Return shell text that runs `script` in the background, and `waiting` until it ends."""
         return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
 
     def as_launched(self, script: str) -> str:

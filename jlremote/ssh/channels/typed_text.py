@@ -1,4 +1,4 @@
-"""What a script's terminal is typed before the person's input, such as the password of `sudo`."""
+"""Text that is typed into a script's terminal before the user's input, as `sudo`'s password."""
 
 from __future__ import annotations
 

@@ -131,7 +131,6 @@ def _names(asked: RequestedHost, settings: SshSettings) -> TokenValues:
 def _jump(
     settings: SshSettings, names: TokenValues, ssh_config: Path | None, hops: int
 ) -> Destination | None:
-    """Resolve the last jump host; it is reached through the ones before it."""
     chain = settings.first("proxyjump")
     if not is_set(chain):
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 import shutil
 import subprocess
 import unicodedata
@@ -30,7 +31,6 @@ _FOR_A_SHELL = frozenset("'`\";&<>|(){}")
 _NOT_IN_A_NAME = frozenset("$\\,")
 _RSA_SIZE = "1024"  # OpenSSH's default
 _REMARKS = {
-    "gssapiauthentication": "Kerberos tickets are not offered",
     "hostbasedauthentication": "host-based authentication is not offered",
     "pkcs11provider": "keys of a PKCS#11 token are used only through an agent",
     "verifyhostkeydns": "SSHFP records are not looked up; the known_hosts files decide",
@@ -188,7 +188,7 @@ def _run(argv: tuple[str, ...], host: str) -> str:
     if answer.returncode != 0:
         raise Usage(
             f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}",
-            hint="`ssh -G HOST` shows the same error; check your ssh config",
+            hint=f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config",
         )
     return answer.stdout.decode("utf-8", "surrogateescape")
 

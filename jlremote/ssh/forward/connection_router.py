@@ -295,7 +295,6 @@ def _explained(error: Exception) -> JlrError:
 
 
 def _request(sock: socket.socket) -> bytes | None:
-    """Return the request so far: `None` for nothing yet, `b""` at the end."""
     try:
         return sock.recv(_REQUEST_LIMIT, socket.MSG_PEEK)
     except BlockingIOError:
@@ -305,7 +304,6 @@ def _request(sock: socket.socket) -> bytes | None:
 
 
 def _is_open(sock: socket.socket) -> bool:
-    """Return whether the client still waits, as far as this system tells."""
     if sys.platform != "linux":
         return True
     poll = select.poll()

@@ -25,10 +25,7 @@ Answered = Callable[[str | None], None]
 
 
 class FarEnds:
-    """Opens far ends for bridges: channels of the SSH server, or streams of one relay.
-
-    Methods are for the loop's thread.
-    """
+    """Opens far ends for bridges: channels of the SSH server, or streams of one relay."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop

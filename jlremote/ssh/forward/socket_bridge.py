@@ -25,10 +25,7 @@ Admits = Callable[[socket.socket, bytearray, bool], bool | None]
 
 
 class FarEnd(Protocol):
-    """The other side of a bridge: an SSH channel of its own, or a stream of a relay.
-
-    All but `consumed` is for the loop's thread. It calls the bridge as a `ChannelHandler`.
-    """
+    """The other side of a bridge: an SSH channel of its own, or a stream of a relay."""
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""

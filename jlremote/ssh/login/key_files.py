@@ -102,7 +102,6 @@ def sign(key: PrivateKey, data: bytes, algorithm: str) -> bytes:
 
 
 def _check_private(path: Path) -> None:
-    """Refuse a key that other users may read, as ssh does."""
     try:
         status = path.stat()
     except OSError as error:

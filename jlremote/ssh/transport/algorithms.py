@@ -80,10 +80,7 @@ def offer(allowed: Algorithms, known: Sequence[str], *, compression: bool) -> Of
 
 
 def is_sealed(ciphers: Sequence[str], server: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether both directions get a cipher that needs no MAC.
-
-    `server` has the server's lists of algorithms under paramiko's names.
-    """
+    """Return whether both directions get a cipher that needs no MAC."""
     lists = (server["client_encrypt_algo_list"], server["server_encrypt_algo_list"])
     agreed = [next((name for name in ciphers if name in names), None) for names in lists]
     return all(name in _SEALING for name in agreed)

@@ -27,7 +27,6 @@ DATA = struct.Struct(">BBII")
 
 
 def _padding(payload: int) -> bytes:
-    """Return the padding for a payload of `payload` bytes beyond whole blocks."""
     count = BLOCK - (1 + payload) % BLOCK
     return bytes(count if count >= _LEAST_PADDING else count + BLOCK)
 

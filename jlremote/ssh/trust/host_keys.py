@@ -31,10 +31,7 @@ class KnownHost:
     portless: tuple[KnownKey, ...] = ()
 
     def algorithms(self) -> tuple[str, ...]:
-        """Return the host key algorithms to offer first: those of the known keys.
-
-        ssh does the same, so that a server with several keys shows the known one.
-        """
+        """Return the host key algorithms to offer first: those of the known keys."""
         certified = any(known.marker == "@cert-authority" for known in self.keys)
         types = [known.type for known in self.keys if known.marker == ""]
         plain = [_RSA_SIGNATURES if name == "ssh-rsa" else (name,) for name in dict.fromkeys(types)]

@@ -81,7 +81,7 @@ def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
         local = only(laptop)["local_port"]
         assert local > port
         assert result.stdout == f"http://127.0.0.1:{local}/\n"
-        assert f"port {port} is taken by" in result.stderr
+        assert f"port {port} is in use by" in result.stderr
         exact = free_port()
         moved = laptop.jlr("forward", f"{exact}:{port}")
         assert moved.stdout == f"http://127.0.0.1:{exact}/\n", moved
@@ -102,7 +102,7 @@ def test_start_forwards_several_and_forgets_none_at_the_next_start(
     assert started.stdout.splitlines()[1:] == addresses, started
     again = json.loads(laptop.jlr(*words, "--json").stdout)
     assert [port["port"] for port in again["ports"]] == sorted((one, two))
-    listed = json.loads(laptop.jlr("status", "--json").stdout)
+    listed = json.loads(laptop.jlr("list", inside.name, "--json").stdout)
     assert [port["state"] for port in listed["ports"]] == ["closed", "closed"]
 
 

@@ -39,7 +39,7 @@ def test_one_relay_too_many_is_refused_with_advice_and_works_once_there_is_room(
     other = container("lab/plain")
     start_inside(other, 8888, bind="127.0.0.1")
     words = (
-        "cannot open another relay into a container",
+        "cannot open another connection into a container",
         f"{KEPT} terminals, logs, mounts",
         "`jlr list`",
     )

@@ -1,4 +1,4 @@
-"""`jlr status --watch` on a real session: every change within two seconds, and nothing touched."""
+"""`jlr list --watch` on a real session: every change within two seconds, and nothing touched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOON = 2.0
 
 
 class Watcher:
-    """`jlr status --watch --json`, and the objects that it prints."""
+    """`jlr list --watch --json`, and the objects that it prints."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -59,7 +59,7 @@ class Watcher:
 
 @contextmanager
 def watching(laptop: Laptop) -> Iterator[Watcher]:
-    with laptop.spawn("status", "--watch", "--json") as process:
+    with laptop.spawn("list", "--watch", "--json") as process:
         try:
             yield Watcher(process)
         finally:  # it watches for ever, also after a failed assertion
@@ -108,7 +108,7 @@ def test_a_link_that_was_ended_is_told_and_not_started_again(
 def test_in_a_terminal_the_picture_changes(
     laptop: Laptop, inside: Container, sshd: SSHServer
 ) -> None:
-    with laptop.terminal("jlr", "status", "--watch") as shown:
+    with laptop.terminal("jlr", "list", "--watch") as shown:
         shown.expect("up[^ ]* for ")
         sshd.stop()
         try:

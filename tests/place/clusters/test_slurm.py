@@ -129,7 +129,7 @@ def test_an_option_of_pyxis_is_refused_with_what_works_there() -> None:
 def test_an_array_is_refused_where_its_jobs_would_not_be_known(argument: str) -> None:
     with pytest.raises(Usage, match="makes several jobs") as refused:
         SLURM.submit("t.jlr1", "log", Resources(arguments=(argument,)))
-    assert "--slurm --array 0-7" in (refused.value.hint or "")
+    assert "--array 0-7" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from jlremote.place.host.shell_text import (
     KEEP_ODD_VARIABLES,
     TOOK_TOO_LONG,
     bounded,
+    in_short,
     pause,
     stdin_of,
     typed_path,
     wait_while,
-    without_stdin,
 )
 from tests.place.host.shells import SHELLS, run_sh
 
@@ -107,7 +107,7 @@ def test_a_script_is_shown_without_what_it_gives_to_stdin() -> None:
     secrets = "export A='s3same\nend-0123456789abcdef\n'\n", "s3same\n"
     script = "".join(f"cat {stdin_of(text)}echo done\n" for text in secrets)
     assert run_sh("sh", script).stdout == "".join(f"{text}done\n" for text in secrets)
-    shown = without_stdin(script)
+    shown = in_short(script)
     assert "s3same" not in shown
     assert (shown.count("…\nend-"), shown.count("\necho done\n")) == (2, 2)
-    assert without_stdin("cat <<'END'\nseen\nEND\n") == "cat <<'END'\nseen\nEND\n"
+    assert in_short("cat <<'END'\nseen\nEND\n") == "cat <<'END'\nseen\nEND\n"

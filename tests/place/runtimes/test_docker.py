@@ -131,7 +131,7 @@ def test_no_such_container_is_no_error() -> None:
 def test_each_refusal_to_create_has_its_error(
     lines: tuple[str, ...], kind: type[JlrError], words: str
 ) -> None:
-    error = creation_error(DOCKER, SPEC, said(*lines))
+    error = creation_error(DOCKER, SPEC, said(*lines), "dgx")
     assert type(error) is kind
     assert words in error.message
     assert "\n" not in error.message

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jlremote.errors import NotFound, Usage
 from jlremote.place.runtimes.container_options import ContainerOptions
-from jlremote.place.runtimes.refused_options import refusal
+from jlremote.place.runtimes.refused_options import check_values, refusal
 
 RUNC = (
     "error setting rlimits for ready process: error setting rlimit type 8: operation not permitted"
@@ -85,6 +87,22 @@ def test_a_value_that_no_engine_takes_is_the_persons_mistake(complaint: str, tol
     error = refusal(options, f"Error: {complaint}", complaint)
     assert type(error) is Usage
     assert error.message == f"invalid `--{told}`: {complaint}"
+
+
+def test_values_that_an_engine_may_take_go_to_the_host() -> None:
+    options = ContainerOptions(
+        volumes=("/a:/b", "~/a b:/b:ro,z", "data:/b", "./here:/b", "/a:/b:O,upperdir=/u"),
+        workdir="/data",
+        user="1000:1000",
+        shm_size="1.5 GiB",
+        ulimits=("memlock=-1", "nofile=1024:4096", "memlock="),
+        ipc="container:db",
+        network="host",
+        log_options=("max-size=50m", "max-size=", "tag={{.Name}} x"),
+    )
+    check_values(options)
+    with pytest.raises(Usage, match="invalid `--log-opt max-size`"):
+        check_values(replace(options, log_options=("max-size=1m", "max-size")))
 
 
 def test_an_option_that_was_not_given_is_not_blamed() -> None:

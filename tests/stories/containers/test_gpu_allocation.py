@@ -147,7 +147,7 @@ def test_a_host_where_no_lease_can_be_made_is_named() -> None:
     taken = allocation.take(begun.context)
     assert (taken.shown, taken.lease) == ("0", None)
     assert begun.notes.notes == [
-        "cannot lease GPUs in `/tmp` on `dgx`: other users may take the same ones"
+        "cannot reserve GPUs in `/tmp` on `dgx`: other users may take the same ones"
     ]
 
 
@@ -286,5 +286,5 @@ def test_a_driver_that_hangs_is_noted_and_fails_no_start() -> None:
     hanging = replace(begun.context, host=cast("Link", HangingHost({})))
     allocation.prove(hanging, "device=0")
     assert begun.notes.notes == [
-        "the GPUs of `cont1` could not be proved: the host did not finish within 60 s"
+        "the GPUs of `cont1` could not be checked: the host did not finish within 60 s"
     ]

@@ -52,7 +52,7 @@ def test_a_missing_image_is_pulled_with_the_key_which_is_deleted(
         failed = status != 0 and told != ""
         assert done.stderr.startswith(told)
         assert ("the job cannot pull `docker://" in done.stderr) == failed
-        assert ("`jlr login zih " in done.stderr) == failed
+        assert ("`jlr image login zih " in done.stderr) == failed
         assert (done.returncode, done.stdout) == ((status, "") if failed else (0, "entered\n"))
         assert not (tmp_path / ".key").exists()
 

@@ -27,7 +27,7 @@ from tests.place.host.shells import run_sh
 from tests.stories.containers.parts import CONTAINERS, Answer, Start, refused, start
 from tests.stories.parts import SERVER
 
-ELSEWHERE = "`--workdir` opens a new container elsewhere"
+ELSEWHERE = "a new container opens in `--workdir`"
 HERE = Container("c0ffee", "cont1", running=True, started_at="")
 OLD = Survey(HERE, Findings("/tmp/jlr-0/cont1", "/usr/bin/jupyter-lab", None, ()))
 NEW = Survey(None, None)
@@ -55,13 +55,16 @@ def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
     found = replace(OLD, findings=findings)
     request = StartRequest("dgx", "cont1", idle_stop=3600)
     for asked, told in (
-        (request, ["`--idle-stop` applies to the next one only"]),
-        (replace(request, python="python3.9"), ["`--idle-stop` and `--python` apply to the next"]),
-        (StartRequest("dgx", "cont1", conda_env="torch"), ["`--conda-env` applies to the next"]),
+        (request, ["`--idle-stop` will apply to its next start"]),
+        (
+            replace(request, python="python3.9"),
+            ["`--idle-stop` and `--python` will apply to its next"],
+        ),
+        (StartRequest("dgx", "cont1", conda_env="torch"), ["`--conda-env` will apply to its next"]),
         (StartRequest("dgx", "cont1", python="~/venv"), []),
         (StartRequest("dgx", "cont1", python="python3.11"), []),
         (StartRequest("dgx", "cont1", conda_env="base"), []),
-        (StartRequest("dgx", "cont1", record=False), ["`--no-record` applies to the next one"]),
+        (StartRequest("dgx", "cont1", record=False), ["`--no-record` will apply to its next"]),
     ):
         begun = launching(request=asked)
         jupyter_launch.ensure(begun.context, found)
@@ -89,7 +92,10 @@ def test_a_missing_jupyterlab_comes_with_the_command_that_installs_it(
     ("where", "note"),
     [
         ("/data/sub", f"JupyterLab opens in `/data/sub`; {ELSEWHERE}"),
-        ("/home", f"JupyterLab opens in `/home`, which is in no folder of `dgx`; {ELSEWHERE}"),
+        (
+            "/home",
+            f"JupyterLab opens in `/home`, which `dgx` does not keep; {ELSEWHERE}",
+        ),
     ],
 )
 def test_it_is_said_where_jupyterlab_opens(where: str, note: str) -> None:

@@ -38,8 +38,8 @@ def test_a_host_without_room_for_a_network_is_told() -> None:
     begun = creating(inspected("launches", "Error response from daemon: no address pool is left "))
     assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
     [note] = begun.notes.notes
-    assert note.startswith("`cont1` has no network of its own: no address pool is left; its bytes")
-    assert "`jlr prune dgx`" in note
+    assert note.startswith("`cont1` uses the shared default network, and its data goes through")
+    assert "`jlr image prune dgx`" in note
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_missing_image_is_no_error_but_nothing() -> None:
 def test_podman_without_an_init_creates_it_without() -> None:
     begun = creating(refused("Error: container-init binary not found on the host"), RUNS)
     assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
-    assert "created without `--init`" in begun.notes.notes[0]
+    assert "left out `--init`" in begun.notes.notes[0]
     assert ["--init " in text for text in begun.host.texts("create")] == [True, False]
 
 

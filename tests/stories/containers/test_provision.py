@@ -165,7 +165,7 @@ def test_packages_that_cannot_be_had_any_more_are_noted() -> None:
     begun = start({"script": [refused("", 66)], "stream": [refused("", 1)]})
     has = replace(HERE, options=ContainerOptions(packages=("keras",)))
     assert new_container.install_again(begun.context, has)
-    assert begun.notes.notes[0].startswith("`cont1` has lost its packages: cannot install")
+    assert begun.notes.notes[0].startswith("the packages of `cont1` are gone: cannot install")
 
 
 def test_without_a_container_and_an_image_the_hint_creates_it() -> None:

@@ -131,7 +131,7 @@ def test_a_wrong_token_is_no_answer_of_the_sessions_server() -> None:
         (
             "8 terminals, mounts and relays run over this connection already",
             Busy,
-            "cannot open another relay into a container on `dgx`",
+            "cannot open another connection into a container on `dgx`",
             "`jlr list`",
         ),
     ],
@@ -148,7 +148,7 @@ def test_an_open_server_is_refused_unless_that_is_allowed() -> None:
     link = cast(Link, FakeLink())
     with jupyter(200) as port:
         opened = forward(port, token="")
-        with pytest.raises(JlrError, match="`cont1` is open to all on `dgx`") as refused:
+        with pytest.raises(JlrError, match="every user of `dgx` can run code") as refused:
             refuse_open(link, opened, allowed=False)
         assert "`jlr start dgx cont1 --allow-unauthenticated`" in (refused.value.hint or "")
         assert refuse_open(link, opened, allowed=True) is Access.OPEN

@@ -36,7 +36,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_taken_port_is_refused_at_once_unless_the_session_has_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(Busy, match=f"port {port} is taken by .*process {os.getpid()}"):
+        with pytest.raises(Busy, match=f"port {port} is in use by .*process {os.getpid()}"):
             check_free(port, "dgx", "one")
         sessions.save(replace(ONE, local_port=port))
         check_free(port, "dgx", "one")
@@ -120,7 +120,7 @@ def test_a_privileged_port_is_moved_to_where_anyone_may_listen(
 def test_another_session_is_named_as_the_holder_of_a_port() -> None:
     sessions.save(ONE)
     for port in (8888, 6010):
-        assert f"port {port} is taken by the session `dgx/one`" in str(taken(port, "lab", "two"))
+        assert f"port {port} is in use by the session `dgx/one`" in str(taken(port, "lab", "two"))
 
 
 def test_a_process_is_named_as_the_holder_of_a_port() -> None:

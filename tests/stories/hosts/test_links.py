@@ -86,17 +86,16 @@ def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch
     assert list(destruction.disconnect(None, context(), yes=False)) == []
 
 
+UNKNOWN = "is neither a host nor a session that is known here"
+
+
 @pytest.mark.parametrize(
     ("typed", "message", "hint"),
     [
-        (
-            "cont1",
-            "`cont1` is a session and not a host",
-            "its host is `dgx`; `jlr start dgx cont1` opens it",
-        ),
-        ("dxg", "`dxg` has no address", "did you mean `dgx`?"),
-        ("me@gup", "`me@gup` has no address", "did you mean `me@gpu`?"),
-        ("cont2", "`cont2` has no address", "look it up"),  # a session is no guess for a host
+        ("dxg", f"`dxg` {UNKNOWN}: `dxg` has no address", "did you mean `dgx`?"),
+        ("me@gup", f"`me@gup` {UNKNOWN}: `me@gup` has no address", "did you mean `me@gpu`?"),
+        ("cont2", f"`cont2` {UNKNOWN}: `cont2` has no address", "did you mean `dgx/cont1`?"),
+        ("xyz", f"`xyz` {UNKNOWN}: `xyz` has no address", "look it up"),
         ("gpu", "`gpu` has no address", "look it up"),
     ],
 )
@@ -116,6 +115,7 @@ def test_a_name_without_an_address_is_told_with_the_host_that_was_meant(
     asked = replace(context(), ssh_config=config)
     links.link_to(typed, asked)
     assert [(error.message, error.hint) for error in explained] == [(message, hint)]
+    assert explained[0].exit_code == (5 if typed == "gpu" else 6)
 
 
 class Cluster:

@@ -138,8 +138,8 @@ def test_a_job_is_killed_or_deleted_only_after_a_yes(host: FakeHost) -> None:
     job_records.save(JobRecord("lab", "train", "docker", None))
     found = known_jobs.find("train", context())
     for request, lost in (
-        (StopRequest(force=True), "the running job: "),
-        (StopRequest(remove=True), "its output and exit code"),
+        (StopRequest(force=True), "the running job lab/"),
+        (StopRequest(remove=True), "the output and exit code of lab/"),
     ):
         person = Person("no")
         with pytest.raises(JlrError, match="nothing was changed"):

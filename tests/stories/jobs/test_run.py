@@ -68,12 +68,6 @@ def test_a_command_without_a_place_is_refused_with_the_three_ways() -> None:
     assert all(way in error.value.hint for way in ("--image", "--in", "--runtime none"))
 
 
-def test_a_session_of_another_host_is_refused_with_the_command_for_it() -> None:
-    with pytest.raises(Usage, match="is not on `lab`") as error:
-        runtime(inside="dgx/cont1")
-    assert error.value.hint == "`jlr run dgx --in cont1 -- …`"
-
-
 def test_a_session_cannot_be_used_without_containers() -> None:
     with pytest.raises(Usage, match="`--in cont1` needs a container"):
         runtime(inside="cont1", runtime="none")
@@ -82,7 +76,6 @@ def test_a_session_cannot_be_used_without_containers() -> None:
 def test_a_known_session_brings_its_runtime() -> None:
     sessions.save(SessionRecord("lab", "cont1", "sudo podman", 8888))
     assert runtime(inside="cont1") == "sudo podman"
-    assert runtime(inside="lab/cont1") == "sudo podman"
     assert runtime(inside="other") == "docker"
 
 

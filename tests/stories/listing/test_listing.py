@@ -66,7 +66,7 @@ def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> 
     record("lab", "cont1", 3.0)
     notes = Notes()
     listing.reports(context(notes))
-    assert notes.notes == ["`dgx` waits for you: run `jlr status dgx/new` in a terminal"]
+    assert notes.notes == ["`dgx` waits for you: run `jlr list dgx/new` in a terminal"]
 
 
 def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(hosts: dict[str, str]) -> None:
@@ -76,7 +76,7 @@ def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(hosts: dict
     notes = Notes()
     assert [r.name for r in listing.reports(context(notes))] == ["cont2"]
     [note] = notes.notes
-    assert "not asked for stopped sessions: `dgx`; `jlr list HOST`" in note
+    assert "not asked for stopped sessions: `dgx`; `jlr list dgx`" in note
     assert listing.reports(context(notes), stopped=False) == []
     assert len(notes.notes) == 1
 

@@ -1,4 +1,4 @@
-"""`jlr status --watch` looks at a session without connecting or waiting."""
+"""`jlr list --watch` looks at a session without connecting or waiting."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_notebook_that_is_not_clear_is_asked_for() -> None:
     assert empty.value.hint == "no cell has run"
     with pytest.raises(NotFound) as hostile:
         chosen("a.ipynb", ["$(evil)"])
-    assert hostile.value.hint == "there is `'$(evil)'`"
+    assert hostile.value.hint == "recorded: `'$(evil)'`"
 
 
 class Host:
@@ -98,7 +98,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
     [
         (
             recorded_files.MISSING,
-            "nothing of `dgx/cont1` is recorded",
+            "`dgx/cont1` has no recorded output",
             "`jlr start dgx cont1` records",
         ),
         (
@@ -106,7 +106,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
             "started with `--no-record`",
             "`jlr stop dgx/cont1`, then `jlr start dgx",
         ),
-        (1, "cannot read what `dgx/cont1` printed: \\[31mno such container", "`jlr status dgx/"),
+        (1, "cannot read what `dgx/cont1` printed: \\[31mno such container", "`jlr list dgx/"),
     ],
 )
 def test_what_is_not_recorded_is_told_with_what_to_do(
@@ -172,4 +172,4 @@ def test_a_loss_is_noted_once_and_nothing_comes_twice(asking: Any) -> None:
     read = f" 5:{len(first)} "
     for seen, script in zip((" ", read, read), host.scripts, strict=False):
         assert f'seen="{seen}"' in script
-    assert notes.notes[0] == "the connection broke; `dgx/cont1` records on; trying again"
+    assert notes.notes[0] == "the connection broke; `dgx/cont1` keeps recording; trying again"

@@ -47,7 +47,7 @@ def test_the_only_session_or_the_latest_one_needs_no_name(
         ((LATEST, OLDER), None, REMOVE),
         ((LATEST, OLDER), None, StopRequest(container=True)),
         ((LATEST, OLDER), None, StopRequest(force=True)),
-        # `jlr stop` twice, and `jlr stop; jlr stop --remove`
+        # `jlr stop` twice, and `jlr stop; jlr rm`
         ((STOPPED, OLDER), StopRecord("lab", "ux-a", 30.0), BARE),
         ((STOPPED, OLDER), StopRecord("lab", "ux-a", 30.0), REMOVE),
         # the latest one was removed, and its record with it
@@ -63,13 +63,14 @@ def test_another_session_than_the_last_is_stopped_only_by_its_name(
     with pytest.raises(Usage) as refused:
         default_session(known, last_stop, request_)
     for record in known:
-        assert f"`jlr stop lab/{record.name}{request_.options}`" in str(refused.value.hint)
+        assert f"`{stop_command('lab', record.name, request_)}`" in str(refused.value.hint)
 
 
 def test_a_command_to_paste_has_the_full_target_and_its_options() -> None:
     request = StopRequest(container=True, force=True, yes=True)
     assert stop_command("me@lab", "a", request) == "jlr stop me@lab/a --container --force"
     assert stop_command("lab", "a b", BARE) == "jlr stop 'lab/a b'"
+    assert stop_command("lab", "a", replace(REMOVE, force=True)) == "jlr rm lab/a --force"
 
 
 def test_a_person_is_told_what_is_lost_and_only_a_yes_goes_on() -> None:
@@ -91,7 +92,7 @@ def test_without_a_terminal_nothing_is_lost_without_a_yes(never: NeverAsks | Non
     silent = replace(context(notes), asker=never) if never else context(notes)
     confirm(PLANNED, silent, yes=True)
     assert notes.notes == []
-    with pytest.raises(JlrError, match="would end or delete: a kernel; its files") as refused:
+    with pytest.raises(JlrError, match="would be lost: a kernel; its files") as refused:
         confirm(PLANNED, silent, yes=False)
     assert "`--yes`" in str(refused.value.hint)
 

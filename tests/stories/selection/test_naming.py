@@ -12,6 +12,8 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.selection.naming import names, session_of
+from jlremote.selection.session_selection import chosen
+from tests.stories.parts import context
 
 
 class FakeHost:
@@ -49,14 +51,14 @@ def test_a_session_is_found_by_either_name_before_the_host_is_asked() -> None:
     assert session_of(StartRequest("dgx", "new", "{user}_{name}"))[0] is None
     assert session_of(StartRequest("dgx", "new"))[0] == "new"
     assert session_of(StartRequest("dgx", "new", "{user}_{name}", "none"))[0] == "new"
-    assert sessions.choose("dgx/tf").name == "anna_tf"
-    assert sessions.choose("elsewhere/tf").name == "anna_other"
+    assert chosen("dgx/tf", context()).name == "anna_tf"
+    assert chosen("elsewhere/tf", context()).name == "anna_other"
 
 
 def test_a_full_name_comes_before_a_short_one() -> None:
     record("tf", None)
     record("anna_tf", "tf")
-    assert sessions.choose("tf").name == "tf"
+    assert chosen("tf", context()).name == "tf"
     assert session_of(StartRequest("dgx", "tf", "{user}_{name}"))[0] == "tf"
     with pytest.raises(NotFound):
-        sessions.choose("anna")
+        chosen("anna", context())

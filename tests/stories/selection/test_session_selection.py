@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from jlremote.laptop import job_records, sessions
 from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.selection.session_selection import chosen, running
-from tests.stories.parts import context
+from tests.stories.parts import Notes, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8888)
 
@@ -31,12 +32,34 @@ def test_a_known_session_is_used_without_its_host(selector: str | None) -> None:
     assert running(selector, context()).local_port == 8888
 
 
+def test_a_misspelt_session_is_told_with_the_one_that_was_meant() -> None:
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="no session `cnt1`") as caught:
+        chosen("cnt1", context())
+    assert (caught.value.hint or "").startswith("did you mean `dgx/cont1`? `jlr list`")
+
+
+def test_a_host_stands_for_its_only_session_where_none_must_be_named() -> None:
+    sessions.save(RECORD)
+    told = Notes()
+    assert chosen("dgx", context(told)) == RECORD
+    assert told.notes == ["`dgx` is a host; `dgx/cont1` is its only session here"]
+    sessions.save(replace(RECORD, name="cont2"))
+    for by_name in (True, False):
+        with pytest.raises(NotFound, match="`dgx` is a host and not a session") as caught:
+            chosen("dgx", context(), by_name=by_name)
+        assert set(re.findall("`(.*?)`", caught.value.hint or "")) == {"dgx/cont1", "dgx/cont2"}
+    sessions.delete(RECORD)
+    with pytest.raises(NotFound, match="`dgx` is a host and not a session"):
+        chosen("dgx", context(), by_name=True)
+
+
 def test_a_missing_name_is_told_with_jobs_only_where_jobs_are_taken() -> None:
     with pytest.raises(NotFound, match="there is no session `other`"):
         chosen("other", context())
     with pytest.raises(NotFound, match="neither a session nor a job `other`") as caught:
         chosen("other", context(), or_job=True)
-    assert caught.value.hint == "`jlr list` and `jlr runs` show all; what was removed is gone"
+    assert caught.value.hint == "`jlr list` and `jlr job list` show all; what was removed is gone"
 
 
 def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
@@ -56,7 +79,7 @@ def test_a_job_in_the_place_of_a_session_is_told_as_one_and_the_other_way() -> N
     job_records.save(JobRecord("dgx", "train", "docker", None))
     with pytest.raises(NotFound, match="`train` is a job and not a session") as caught:
         running("train", context())
-    assert caught.value.hint == "`jlr attach dgx/train` shows its output"
+    assert caught.value.hint == "`jlr job attach dgx/train` shows its output"
     for name in ("cont1", "dgx/cont1"):
         with pytest.raises(NotFound, match=f"`{name}` is a session and not a job") as caught:
             find(name, context())

@@ -128,8 +128,8 @@ def test_variables_that_cannot_be_given_again_are_named(
     assert asked[0].options.environment == ("TOKEN=s3same", "$(evil)=a=b")
     [note] = notes.notes
     assert note == (
-        "`--env TOKEN --env '$(evil)'` is lost, as Jupyter has ended: "
-        "`jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…` gives it again"
+        "Jupyter has ended, and its `--env TOKEN --env '$(evil)'` with it; set it again: "
+        "`jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…`"
     )
     assert len(done) == 1
 

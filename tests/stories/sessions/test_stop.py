@@ -10,7 +10,7 @@ from typing import Any, Never
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.hosts.requests import StopRequest
+from jlremote.hosts.requests import StopRequest, stop_command
 from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
@@ -102,7 +102,8 @@ def test_what_works_is_named_and_the_hint_keeps_target_and_options(
     work = losses.Work(() if silent or programs else kernels, programs, silent)
     with pytest.raises(Busy) as caught:
         losses.refuse_if_busy(ending(request_), work)
-    forced = f"`jlr stop dgx/cont1{request_.options} --force` stops it anyway"
+    command = stop_command("dgx", "cont1", replace(request_, force=True))
+    forced = f"`{command}` {'deletes' if request_.remove else 'stops'} it anyway"
     assert (caught.value.message, caught.value.hint) == (message, forced)
     losses.refuse_if_busy(ending(replace(request_, force=True)), work)
 
@@ -157,7 +158,7 @@ def test_programs_that_cannot_be_asked_for_are_no_reason_to_stop(
     with pytest.raises(Busy, match="cannot ask `dgx/cont1` for programs: srun: error: Unable"):
         losses.refuse_if_busy(ending(StopRequest(container=True)), work)
     losses.refuse_if_busy(ending(StopRequest(force=True)), work)
-    assert work.losses == ("programs that could not be asked for",)
+    assert work.losses == ("programs that could not be listed",)
 
 
 @pytest.mark.parametrize("runtime", ["slurm", "slurm apptainer", "none"])
@@ -185,8 +186,8 @@ def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
     [
         (StopRequest(), ()),
         (StopRequest(force=True), ("the kernel of `a.ipynb` (idle)",)),
-        (StopRequest(container=True), ("all else that runs",)),
-        (StopRequest(remove=True, yes=True), ("all else that runs", "all files")),
+        (StopRequest(container=True), ("the kernel of `a.ipynb` (idle)",)),
+        (StopRequest(remove=True, yes=True), ("the kernel of `a.ipynb` (idle)", "all files")),
         (StopRequest(remove=True), ("all files", "keras", "/root/model.pt")),
     ],
 )

@@ -9,8 +9,8 @@ Decisions:
 the forward's bytes go by it (`ports`). Docker's address pools have room for thirty networks; where
 there is none, the default one is used, and `exec` leads in. A job's container gets none: nothing
 connects to it. A network goes with its container; one that was left over is told by `jlr doctor`
-and removed by `jlr prune`. `docker network prune` takes those of containers that have stopped, so a
-start makes them again.
+and removed by `jlr image prune`. `docker network prune` takes those of containers that have
+stopped, so a start makes them again.
 
 **What if docker is older than `--gpus`?** Nothing asks beforehand: docker is told to create, and
 refuses. Only then is the same container created by `nvidia-docker`, which old hosts have; a docker

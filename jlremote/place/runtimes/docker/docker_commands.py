@@ -253,10 +253,7 @@ def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
 
 
 def top_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints user, pid and arguments of a container's processes.
-
-    Docker runs the host's `ps`; podman has column names for the host's view.
-    """
+    """Return the command that prints user, pid and arguments of a container's processes."""
     podman = "podman" in engine.name
     columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
     return engine("top", name, *columns)
@@ -265,10 +262,7 @@ def top_argv(engine: Engine, name: str) -> Argv:
 def logs_argv(
     engine: Engine, name: str, tail: int | None, *, follow: bool, since: int | None = None
 ) -> Argv:
-    """Return the command that prints the log of a container's main process.
-
-    `tail` is `None` for all of it; `since` is as of `times.since`.
-    """
+    """Return the command that prints the log of a container's main process."""
     flags = [f"--tail={'all' if tail is None else tail}"]
     if since is not None:
         flags.append(f"--since={since}" if since >= 0 else f"--since={-since}s")

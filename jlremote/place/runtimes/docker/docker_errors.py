@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError, Usage
-from jlremote.place.host.contract import Completed, Steps, told
+from jlremote.place.host.contract import Completed, Steps, error_lines
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.place.runtimes.engine.engine_gpus import mend
@@ -55,10 +55,7 @@ def program_refused(failed: Completed) -> bool:
 
 
 def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
-    """Return the error of a new container that ended at once, with the end of its log.
-
-    For one, its image has no shell.
-    """
+    """Return the error of a new container that ended at once, with the end of its log."""
     return JlrError(
         f"the container `{name}` ended at once: {one_line(said) or 'no reason given'}",
         hint=f"`{engine.shown('run', '--rm', image, 'sh', '-c', 'true')}` on the host tries it; "
@@ -76,12 +73,12 @@ def start_error(engine: Engine, name: str, why: str) -> JlrError:
     return JlrError(f"the container `{name}` does not start: {why}", hint=hint)
 
 
-def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
+def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host: str) -> JlrError:
     """Return the error of a container that was not created or started."""
     general = engine_error(engine, failed)
     if isinstance(general, EngineUnusable):
         return general
-    said, why = "\n".join(told(failed.stderr)), reason(failed)
+    said, why = "\n".join(error_lines(failed.stderr)), reason(failed)
     complaint = said.lower()
     if complaint.startswith(KNOWS_NO_GPUS):
         return JlrError(
@@ -91,7 +88,7 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
         )
     if refused := refusal(spec.options, said, why):
         return refused
-    if cause := _misuse(engine, spec, complaint, why) or _lack(engine, spec, complaint, why):
+    if cause := _misuse(engine, spec, complaint, why) or _lack(engine, spec, complaint, why, host):
         return cause
     return JlrError(
         f"cannot create the container `{spec.name}`: {why}",
@@ -113,7 +110,9 @@ def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> Jl
     return None
 
 
-def _lack(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
+def _lack(
+    engine: Engine, spec: ContainerSpec, complaint: str, why: str, host: str
+) -> JlrError | None:
     if "already in use by" in complaint:
         return JustCreated(
             f"another command has just created a container `{spec.name}`",
@@ -127,9 +126,7 @@ def _lack(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrE
     if any(words in complaint for words in _NO_GPUS):
         return JlrError(
             f"the host gives no GPUs to containers: {why}",
-            hint=mend(complaint)
-            or "`jlr doctor HOST` says whether the NVIDIA container toolkit is missing there; "
-            f"requested was `--gpus {spec.gpus}`",
+            hint=mend(complaint) or f"run `jlr doctor {host}`, which finds the cause",
         )
     if "no space left" in complaint:
         return JlrError(f"no space is left on the host: {why}", hint=space_hint(engine))

@@ -66,10 +66,7 @@ fi
 
 
 def started(engine: Engine, session: str, mark: str, name: str) -> str:
-    """Return the script that starts a container, and makes its network again where it was pruned.
-
-    A container knows the id of its network, which the new one has not.
-    """
+    """Return the script that starts a container, and makes its network again if it was pruned."""
     own = name_of(session, mark)
     begin, leave, join = (
         command_line(engine(*words, name))

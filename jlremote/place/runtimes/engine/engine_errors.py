@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jlremote.errors import JlrError
-from jlremote.place.host.contract import Completed, engines_error, told
+from jlremote.place.host.contract import Completed, engines_error, error_lines
 from jlremote.place.host.installation import commands
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, bounded
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
@@ -94,7 +94,7 @@ class DockerIsPodman(EngineUnusable):
 
 def reason(failed: Completed) -> str:
     """Return an engine's reason to refuse, or the first line of its output, safe to show."""
-    lines = told(failed.stderr)
+    lines = error_lines(failed.stderr)
     text = engines_error(lines) or (lines or [failed.complaint])[0]
     return _REQUEST.sub("", _WHICH.sub("", text))
 
@@ -105,19 +105,13 @@ def tried(argv: Argv) -> str:
 
 
 def tried_next(argv: Argv) -> str:
-    """Return shell text as `tried` does, with less patience after an engine that was silent.
-
-    Where several daemons hang, it is still told within 15 s.
-    """
+    """Return shell text as `tried` does, with less patience after an engine that was silent."""
     less = bounded(argv, _AFTER_SILENCE_SECONDS)
     return f'case $statuses in *"={TOOK_TOO_LONG} "*) {less};; *) {tried(argv)};; esac'
 
 
 def unless_silent(step: str) -> str:
-    """Return shell text that exits if the earlier `step` took too long.
-
-    A daemon that hangs would take as long again each time that it is asked.
-    """
+    """Return shell text that exits if the earlier `step` took too long."""
     return f'case $statuses in *" {step}={TOOK_TOO_LONG} "*) exit {TOOK_TOO_LONG};; esac'
 
 

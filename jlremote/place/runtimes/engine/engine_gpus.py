@@ -24,7 +24,7 @@ _MENDS: Mapping[str, str] = {
     "libnvidia-ml|driver not loaded|driver rpc|nvml error": (
         "`nvidia-smi` on the host must work first: its driver is missing or does not run"
     ),
-    "unknown device|no such device": "`jlr gpus HOST` lists the GPUs that are there",
+    "unknown device|no such device": "`nvidia-smi -L` on the host lists its GPUs",
     "bpf|device rules|cgroup": (
         "`sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place` on the host is "
         "needed where the engine is rootless"
@@ -134,10 +134,7 @@ fi
 
 
 def gpu_fault(output: str, container: str, restart: str) -> JlrError | None:
-    """Return the error of a container that lost its GPUs, from the output of `FAULT_CHECK`.
-
-    The command `restart` restarts the container.
-    """
+    """Return the error of a container that lost its GPUs, from the output of `FAULT_CHECK`."""
     for name, *said in records(output):
         if name.strip() == "gpu fault":
             return _explained(one_line(" ".join(said)).rstrip("."), container, restart)

@@ -30,6 +30,6 @@ folder is writable and no distribution manages it (PEP 668). Else to a virtual e
 container's `/tmp` that sees the image's packages, and that launches put first (`packages`). Not to
 `pip install --user`: the home folder may be the person's own, on the host, and serve many images.
 The label `org.jlremote.packages` lists what was requested; later launches check it by name, and
-install what is gone. In an image of the container, `jlr save` links them, and those of the
+install what is gone. In an image of the container, `jlr image save` links them, and those of the
 session's home, below `/opt/jlr`, where its variables let all users find them.
 """

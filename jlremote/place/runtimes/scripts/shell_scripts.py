@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jlremote.place.host import process_mark
-from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
+from jlremote.place.host.shell_text import IF_MISSING, KEEP_ODD_VARIABLES, command_line
 from jlremote.place.host.sudo import SUDO, endable
 from jlremote.place.runtimes.bare import PATH_KEPT
 from jlremote.place.runtimes.runtime import Attachment, Runtime
@@ -39,7 +39,7 @@ _SHELL = f"""\
   esac
 }}
 unset {PATH_KEPT}
-{KEEP_ODD_VARIABLES}\
+{IF_MISSING}{KEEP_ODD_VARIABLES}\
 exec "$@"
 """
 

@@ -35,10 +35,7 @@ def check_name(name: str) -> None:
 
 
 def take_first(text: str) -> str:
-    """Return the beginning of a script that reads its variables, and no more, from its stdin.
-
-    They are read byte by byte, so that nothing behind them is taken.
-    """
+    """Return the beginning of a script that reads its variables, and no more, from its stdin."""
     count = len(text.encode("utf-8", "surrogateescape"))
     return f'jlr_given=$(dd bs=1 count={count} 2>/dev/null); eval "$jlr_given"; unset jlr_given\n'
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 
-from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, wait_while
+from jlremote.place.host.shell_text import IF_MISSING, KEEP_ODD_VARIABLES, wait_while
 
 ENTRYPOINT_SECONDS = 20
 ANOTHER_USER = 77  # sysexits.h: EX_NOPERM
@@ -62,7 +62,7 @@ fi
 # waits as. Where the note is the user's own, no program is started to find that out. In a container
 # that a person created of jupyter/docker-stacks' image, variables name the user that it made.
 _AS_MAIN_USER = f"""\
-{KEEP_ODD_VARIABLES}read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
+{IF_MISSING}{KEEP_ODD_VARIABLES}read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
 if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ] &&
   {{ [ "$(cat "$note")" = 1 ] || grep -q {_BEGINNING} /proc/1/cmdline; }} 2>/dev/null; then
 {_WAIT.replace("OTHERWISE", ":")}

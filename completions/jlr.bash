@@ -1,1 +1,0 @@
-../jlremote/cli/completion/jlr.bash

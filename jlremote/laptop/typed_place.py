@@ -1,0 +1,128 @@
+"""A place as a person types it, in any command: the one grammar, and what a word stands for here.
+
+`HOST/NAME` is a session, container or job of a host, and `HOST/` the host itself. A word alone is
+looked up: as a session that is known here, and as a host. `@POOL` stands where a host may. With a
+path, `PLACE:PATH`, the first colon comes before a second slash, as `./a:b` is a file of this
+machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.errors import JlrError
+from jlremote.laptop import known_names, sessions
+from jlremote.laptop.record_files import matching, selected
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings import settings
+from jlremote.laptop.settings.options import is_pool
+
+_URI = "ssh://"
+
+
+@dataclass(frozen=True)
+class TypedPlace:
+    """What a typed word stands for."""
+
+    host: str | None  # a host or pool; `None` for a word that is nothing known here
+    name: str | None  # of a session, container or job; `None` for the host itself
+    session: SessionRecord | None = None  # if the name is that of one that is known here
+
+
+def resolved(
+    word: str,
+    ssh_config: Path | None,
+    tell: Callable[[str], None] | None = None,
+    *,
+    host_first: bool = False,
+) -> TypedPlace:
+    """Return what a word stands for: of a session and a host of that name, the session.
+
+    With `host_first` it is the host, as where a command asks for a host. `tell` is told which of
+    the two was taken, and how to type the other one.
+
+    Raises:
+        Usage: sessions on several hosts are called so.
+    """
+    host, name = _parts(word)
+    if host is not None:
+        record = _session_of(host, name)
+        return TypedPlace(host, name) if record is None else _place_of(record)
+    found = matching(sessions.load_all(), word)
+    is_host = is_known_host(word, ssh_config)
+    if is_host and (host_first or not found):
+        others = " and ".join(f"`{each.selector}`" for each in found)
+        _tell_once(tell, found and f"`{word}` is taken as the host; the session is {others}")
+        return TypedPlace(word, None)
+    record = selected(found, word, "sessions")
+    if record is None:
+        return TypedPlace(None, word)
+    taken = f"`{word}` is taken as the session `{record.selector}`; `{word}/` is the host"
+    _tell_once(tell, is_host and taken)
+    return _place_of(record)
+
+
+_told: set[str] = set()  # a command may resolve its word twice
+
+
+def _tell_once(tell: Callable[[str], None] | None, note: str | object) -> None:
+    if tell and isinstance(note, str) and note not in _told:
+        _told.add(note)
+        tell(note)
+
+
+def with_path(text: str) -> tuple[str, str] | None:
+    """Return the place and the path of `PLACE:PATH`, `None` for a path of this machine."""
+    place, colon, path = text.partition(":")
+    is_drive = os.name == "nt" and len(place) == 1
+    if not colon or is_drive or place.count("/") > 1 or place[:1] in ("", ".", "/", "~", "-"):
+        return None
+    return place, path
+
+
+def host_word(host: str) -> str:
+    """Return how a host is typed where commands ask for a session: `HOST/` beside one so called."""
+    return f"{host}/" if matching(sessions.load_all(), host) else host
+
+
+def is_known_host(word: str, ssh_config: Path | None) -> bool:
+    """Return whether `HOST` or `USER@HOST` is known here; ssh may know others."""
+    return bool({word, word.rpartition("@")[2]} & {*known_hosts(ssh_config)})
+
+
+def known_hosts(ssh_config: Path | None) -> list[str]:
+    """Return the hosts of the ssh configuration, of the settings, and those with sessions."""
+    names = known_names.host_names(None if ssh_config is None else str(ssh_config))
+    with suppress(JlrError):  # wrong settings, which a command that needs them reports
+        chosen = settings.load()
+        names += [*chosen.hosts, *(each for pool in chosen.pools.values() for each in pool)]
+        names += [str(host) for host in (chosen.chosen(None, {}).get("host"),) if host]
+    for record in sessions.load_all():
+        names += [record.host.rpartition("@")[2], record.host]
+    return list(dict.fromkeys(names))
+
+
+def _place_of(record: SessionRecord) -> TypedPlace:
+    return TypedPlace(record.host, record.name, record)
+
+
+def _parts(word: str) -> tuple[str | None, str | None]:
+    scheme = _URI if word.startswith(_URI) else ""
+    host, slash, name = word.removeprefix(scheme).partition("/")
+    if slash or scheme or is_pool(word):
+        return scheme + host, name or None
+    return None, word
+
+
+def _session_of(host: str, name: str | None) -> SessionRecord | None:
+    if name is None:
+        return None
+    known = sessions.load_all()
+    if not is_pool(host):
+        return selected(known, f"{host}/{name}", "sessions")
+    hosts = settings.load().pool(host)
+    return selected([each for each in known if each.host in hosts], name, f"sessions of `{host}`")

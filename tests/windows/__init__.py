@@ -1,0 +1,1 @@
+"""The story on Windows: its own Python, jlr and its wheels under Wine, against the lab's host."""
