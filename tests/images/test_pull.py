@@ -49,9 +49,10 @@ def has(engine: Engine, image: str) -> bool:
     return engine.try_docker("image", "inspect", image).status == 0
 
 
-def docker_processes(account: Account) -> list[str]:
-    """Return what of docker runs for the remote user."""
-    return [words for words in commands(account) if words.startswith(("docker ", "script "))]
+def transfers(account: Account, image: str) -> list[str]:
+    """Return what of docker moves an image for the remote user, who may have other sessions."""
+    moving = [words for words in commands(account) if words.startswith(("docker ", "script "))]
+    return [words for words in moving if image in words]
 
 
 def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
@@ -128,7 +129,7 @@ def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
         terminal.expect(pexpect.EOF)
         terminal.wait()
     assert terminal.exitstatus == 130
-    wait_until(lambda: not docker_processes(account), "the end of docker's client")
+    wait_until(lambda: not transfers(account, image), "the end of docker's client")
     wait_until(lambda: keys_on_host(account) == [], "the end of the key")
     assert not has(engine, image)
 

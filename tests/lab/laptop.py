@@ -213,6 +213,11 @@ class Laptop:
         finally:
             spawned.close(force=True)
 
+    def link_log(self) -> str:
+        """Return the log of the link that wrote last."""
+        logs = (self.folder / "state" / "jlr" / "log").glob("link-*.log")
+        return max(logs, key=lambda log: log.stat().st_mtime).read_text("utf-8")
+
     def _may_fork(self, argv: Sequence[str]) -> bool:
         """Return whether a fork does as well as a start: the demo is another program."""
         other = "demo" in argv[1:2]

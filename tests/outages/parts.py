@@ -102,11 +102,13 @@ def link_of(laptop: Laptop) -> psutil.Process:
     return link
 
 
-def knows_sshd(laptop: Laptop) -> bool:
-    """Return whether the link has found out which sshd serves its connection."""
-    logs = (laptop.folder / "state" / "jlr" / "log").glob("link-*.log")
-    told = max(logs, key=lambda log: log.stat().st_mtime).read_text("utf-8")
-    return told.rfind(" an sshd to end ") > told.rfind(" connected: ")
+def sshd_of(laptop: Laptop) -> int | None:
+    """Return the id of the sshd that serves the link's connection, once the link has found out."""
+    latest = laptop.link_log().rpartition(" connected: ")[2]
+    told = re.search(
+        r" an sshd to end with the next connection: \S+/(\d+)/\d+$", latest, re.MULTILINE
+    )
+    return int(told[1]) if told else None
 
 
 A_SECOND = 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 
+import psutil
 import pytest
 
 from jlremote.link.connection.backoff import FLAPPING_SECONDS
@@ -14,7 +15,7 @@ from tests.lab.programs import lives
 from tests.lab.sshd import SSHServer, end
 from tests.link.fakes import until
 from tests.long import LONG
-from tests.outages.parts import BUSY, Work, knows_sshd, link_of
+from tests.outages.parts import BUSY, Work, link_of, sshd_of
 
 # What the host's settings above allow until a silent death is noticed.
 NOTICED = 4.0
@@ -34,7 +35,7 @@ def work(lasting_work: Work) -> Work:
     """The kernel, over a connection that has lasted, and whose sshd the link knows."""
     since = time.monotonic()
     until(lambda: time.monotonic() - since > LASTED, "a connection that has lasted")
-    until(lambda: knows_sshd(lasting_work.session.laptop), "the link's look at its sshd")
+    until(lambda: sshd_of(lasting_work.session.laptop), "the link's look at its sshd")
     lasting_work.check()
     return lasting_work
 
@@ -62,11 +63,9 @@ def test_a_link_of_the_network_that_is_down(work: Work, network: Network, second
     work.comes_back(BACK)
 
 
-def test_another_address_of_the_laptop(
-    work: Work, laptop: Laptop, network: Network, sshd: SSHServer
-) -> None:
+def test_another_address_of_the_laptop(work: Work, laptop: Laptop, network: Network) -> None:
     """Jupyter learns at once that the old WebSocket is gone: the next connection ends its sshd."""
-    old = sshd.sessions()
+    old = psutil.Process(sshd_of(laptop))
     argv = ("ssh", "-F", str(laptop.ssh_config), "lab", "echo in; cat")
     with (
         subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other,
@@ -76,7 +75,7 @@ def test_another_address_of_the_laptop(
         assert other.stdout.readline() == b"in\n"
         network.change_address()
         work.comes_back(NOTICED + BACK)
-        until(lambda: not any(map(lives, old)), "the end of the old sshd")
+        until(lambda: not lives(old), "the end of the old sshd")
         kernel = f"api/kernels/{work.kernel.id}"
         until(lambda: work.session.ask(kernel)["connections"] == 0, "the end of the old WebSocket")
         assert other.communicate(b"still there")[0] == b"still there"
