@@ -218,7 +218,7 @@ class Wine:
                 raise LabError(f"`{' '.join(argv)}` took more than {timeout:.0f} s") from None
             for file in (out, err):
                 file.seek(0)
-            texts = [file.read().decode("utf-8", "replace") for file in (out, err)]
+            texts = [decoded(file.read()) for file in (out, err)]
         return Result(argv, process.returncode, *texts)
 
     def popen(self, *argv: str, **streams: Any) -> subprocess.Popen[bytes]:
@@ -228,6 +228,14 @@ class Wine:
     def run(self, *argv: str, timeout: float = 60, stdin: str = "") -> Result:
         """Run a program of Windows to its end."""
         return self.call(WINE, *argv, timeout=timeout, stdin=stdin)
+
+
+def decoded(data: bytes) -> str:
+    """Return a text: UTF-8 of another machine, else in the code page of Windows' programs."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
 
 
 @contextmanager

@@ -67,8 +67,8 @@ path.unlink()
 """
 SECRETS = """
 import sys
-from jlremote.laptop.secrets import open_secrets
-secrets = open_secrets()
+from jlremote.laptop.secrets import Secrets
+secrets = Secrets(deadline=60)
 print(secrets.set("somebody@dgx", sys.argv[1]), secrets.get("somebody@dgx") == sys.argv[1],
     secrets.delete("somebody@dgx"), secrets.get("somebody@dgx"))
 """
@@ -151,7 +151,7 @@ def test_output_of_cells_comes_and_is_saved_under_a_name_that_windows_takes(
         def recorded() -> bool:
             return "Grüße 42" in laptop.jlr("output", session.name).stdout
 
-        wait_until(recorded, "the recorded output", timeout=60)
+        wait_until(recorded, "the recorded output", timeout=180)
     succeeded(laptop.jlr("output", session.name, "--save", rf"C:\users\{PERSON}"))
     saved = json.loads((laptop.profile / "_con.ipynb").read_text(encoding="utf-8"))
     assert saved["cells"][0]["outputs"][0]["text"] == ["Grüße 42\n"]
@@ -182,7 +182,9 @@ def test_a_new_link_brings_the_port_back_and_commands_at_once_start_one(
         wait_until(lambda: not session.answers(), "the link's end")
         with ThreadPoolExecutor() as threads:
             urls = list(
-                threads.map(lambda _: laptop.jlr("open", session.name, "--no-browser"), "ab")
+                threads.map(
+                    lambda _: laptop.jlr("open", session.name, "--no-browser", timeout=180), "ab"
+                )
             )
         assert [succeeded(url).strip() for url in urls] == [session.url] * 2
         session.await_answer()
