@@ -59,7 +59,8 @@ def follow(
     """
     watch = _Watch(handle, show, context, ctrl_c)
     way_back = (
-        f"`jlr job attach {handle.selector}` shows it again, `jlr stop {handle.selector}` ends it"
+        f"`jlr job attach {handle.selector}` shows it again, "
+        f"`jlr job stop {handle.selector}` ends it"
     )
     try:
         with _ctrl_c(watch.interrupted):
@@ -271,7 +272,7 @@ def _reason(handle: JobHandle, printed: str) -> tuple[str, bool]:
     why = explain(job.reason)
     action = why.action
     if why.kind == "never":
-        action = f"`jlr stop {handle.selector}` cancels it; {action}"
+        action = f"`jlr job stop {handle.selector}` cancels it; {action}"
     begins = "" if job.start is None else f"; {times.expected(job.start)}"
     return f"waits: {why.sentence}; {action}{begins}", why.reserved
 

@@ -39,7 +39,7 @@ def attach(
         screen.recover()
         raise LinkLost(
             f"{lost.message}; `{selector}` keeps running",
-            hint=f"`jlr job attach {selector}` attaches again, `jlr stop {selector}` ends it",
+            hint=f"`jlr job attach {selector}` attaches again, `jlr job stop {selector}` ends it",
         ) from lost
     job = handle.again()
     if job.state == "created":
@@ -79,7 +79,7 @@ def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
         kind = LinkLost if isinstance(feeding.failure, LinkLost) else JlrError
         raise kind(
             f"`{handle.selector}` did not get all of this stdin: {feeding.failure.message}",
-            hint=f"`jlr logs {handle.selector}` shows its output",
+            hint=f"`jlr job logs {handle.selector}` shows its output",
         )
 
 

@@ -222,7 +222,7 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
         for called, sentence in wanted.items():
             wait_until(lambda: sentence in (job(zih, called)["reason"] or ""), sentence)  # noqa: B023
         advice = {
-            too_long: f"`jlr stop zih/{too_long}` cancels it; ask for a shorter `--time`",
+            too_long: f"`jlr job stop zih/{too_long}` cancels it; ask for a shorter `--time`",
             reserved: "maintenance begins in ",
         }
         waiting = {called: zih.spawn("job", "attach", called) for called in advice}
