@@ -1,7 +1,7 @@
-"""Man pages and `docs/reference.md`, both made from the help of the commands.
+"""Man pages, `docs/reference.md` and `completions/`, made from the commands and their help.
 
 The build puts the man pages and the completion scripts into the wheel, where `pip install --prefix`
-and pipx have them found. `python hatch_build.py` writes `docs/reference.md` anew.
+and pipx have them found. `python hatch_build.py` writes the reference and `completions/` anew.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).parent
 REFERENCE = ROOT / "docs" / "reference.md"
+SCRIPTS = {"bash": "jlr.bash", "zsh": "_jlr", "fish": "jlr.fish", "powershell": "jlr.ps1"}
 # Where a system's shells look for the scripts of programs.
 COMPLETIONS = {
     "bash": "share/bash-completion/completions/jlr",
@@ -138,6 +139,15 @@ def reference() -> str:
     return "".join(parts)
 
 
+def written() -> dict[Path, str]:
+    """Return the files of the repository that are made here, with their texts."""
+    from jlremote.cli.completion import shell_answers
+
+    scripts = {ROOT / "completions" / name: shell for shell, name in SCRIPTS.items()}
+    made = {path: shell_answers.script(shell) for path, shell in scripts.items()}
+    return made | {REFERENCE: reference()}
+
+
 class CustomBuildHook(BuildHookInterface[Any]):
     """Hatchling's hook: man pages and completion scripts for the wheel."""
 
@@ -161,4 +171,5 @@ class CustomBuildHook(BuildHookInterface[Any]):
 
 
 if __name__ == "__main__":
-    REFERENCE.write_text(reference(), "utf-8")
+    for path, text in written().items():
+        path.write_text(text, "utf-8")

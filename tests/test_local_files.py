@@ -23,6 +23,7 @@ WRITERS = {
     "kernels.specs": "removes a spec's folder, by a name that it listed there",
     "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
     "cli.boundary": "opens the null device",
+    "cli.help_page": "no file: text of a help",
     "cli.keyboard.prompts": "opens the terminal",
     "link.client.link": "a file of the link, named by a hash (`link.wire.link_files`)",
     "link.connection.login_look": "likewise",
@@ -80,7 +81,9 @@ def is_writer(call: ast.Call) -> bool:
         return writes(call, at=1 if owner in ("", "io") else 0)
     if name == "replace":  # that of a text takes two
         return bool(owner) and len(call.args) == 1 and not call.keywords
-    return bool(owner) and name in METHODS and not owner.startswith("super()")
+    if owner in ("formatter", "super()"):  # of help
+        return False
+    return bool(owner) and name in METHODS
 
 
 def writes(call: ast.Call, *, at: int) -> bool:

@@ -59,7 +59,7 @@ def find(
     if surveyed.container is None:
         raise NotFound(
             f"the container `{session.name}` is gone",
-            hint="`--on-host --remote DIR` mounts a folder of the host",
+            hint=f"`jlr mount {shlex.quote(local)} {link.name}:DIR` mounts a folder of the host",
         )
     if remote is not None:
         outside = host_path(surveyed.container, remote)

@@ -1,6 +1,6 @@
 """`jlr mount` against plain `sshfs`: same server, same run, medians, as ratios.
 
-`python -m tests.bench.mount [ROUNDS]` prints the table of docs/mount.md. Needs root, because it
+`python -m tests.bench.mount [ROUNDS]` prints the table of docs/speed.md. Needs root, because it
 starts an sshd of its own, and sshfs.
 """
 
@@ -42,7 +42,7 @@ class Bench:
         """Mount the host's folder, anew, so that no cache is warm."""
         local = self.laptop.folder / "home" / f"{way}-{host}"
         if way == "jlr":
-            done = self.laptop.jlr("-q", "mount", str(local), host, "--remote", str(self.remote))
+            done = self.laptop.jlr("-q", "mount", str(local), f"{host}:{self.remote}")
         else:
             local.mkdir()
             options = "reconnect,idmap=user,nosuid,nodev"

@@ -1,6 +1,6 @@
 """What the recorder costs a cell that prints.
 
-`python -m tests.bench.recorder [ROUNDS]` prints the table of docs/lasting.md: a cell of a real
+`python -m tests.bench.recorder [ROUNDS]` prints the table of docs/speed.md: a cell of a real
 kernel prints, with and without a recorder beside it, in turns, once with no other listener and once
 with one, as Jupyter is. The kernel has a core to itself, so that its CPU time varies less. Times
 are medians; each ratio is the median of the rounds, whose two cells ran one after the other, with

@@ -2,7 +2,7 @@
 
 Each against what people do by hand with `ssh`, in turn within the same run, over loopback (0) and a
 line of 20 ms round trip if none is named. Both have a connection that is open, and each time
-includes the start of the command. It prints the table of docs/bench-streams.md, and needs root. The
+includes the start of the command. It prints the table of docs/speed.md, and needs root. The
 exit code is 1 if a goal was missed.
 """
 

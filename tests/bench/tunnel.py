@@ -1,6 +1,6 @@
 """Our forward against `ssh -L` on lines of different length: medians, as ratios.
 
-`python -m tests.bench.tunnel [ROUNDS [MILLISECONDS …]]` prints the table of docs/bench-tunnel.md:
+`python -m tests.bench.tunnel [ROUNDS [MILLISECONDS …]]` prints the table of docs/speed.md:
 for loopback (0) and round trips of 1, 20 and 100 ms if none are named. Needs root, because it
 starts an sshd of its own. The ways take turns; each number is a median, each ratio the median of
 the rounds'. The exit code is 1 if a goal was missed.

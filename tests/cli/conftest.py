@@ -66,7 +66,14 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a home of its own, without settings, sessions or a display."""
     for name in [name for name in os.environ if name.startswith(("JLR_", "XDG_"))]:
         monkeypatch.delenv(name)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "NO_COLOR", "DBUS_SESSION_BUS_ADDRESS"):
+    for name in (
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "BROWSER",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "DBUS_SESSION_BUS_ADDRESS",
+    ):
         monkeypatch.delenv(name, raising=False)
     run = tmp_path / "run"
     run.mkdir(mode=0o700)

@@ -143,6 +143,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr run dgx --in ", ["cont1", "twin"]),
         ("jlr run --in c", ["cont1", "cont2"]),
         ("jlr run login --image x --in c", ["cont2"]),
+        ("jlr run login --in=c", ["--in=cont2"]),
         ("jlr start dgx --image ", []),
         ("jlr start --gpus ", ["auto", "all", "none"]),
         ("jlr start dgx --gpus=a", ["--gpus=auto", "--gpus=all"]),

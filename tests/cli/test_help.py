@@ -4,8 +4,11 @@ import ast
 import math
 import re
 import shlex
+import sys
 from collections.abc import Iterable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -14,8 +17,12 @@ import jlremote
 from jlremote.cli.command import GROUPS
 from jlremote.cli.keyboard.local_terminal import LocalTerminal
 from jlremote.cli.program import EXAMPLES
+from jlremote.demo import demo
 from jlremote.errors import JlrError
-from tests.cli.conftest import Jlr, Workflows, remember
+from jlremote.laptop import job_records
+from jlremote.laptop.job_records import JobRecord
+from jlremote.link.client import dial
+from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.tree import BELOW, COMMANDS, TOP, command, found
 
 
@@ -26,7 +33,9 @@ def calls(examples: Iterable[str]) -> list[list[str]]:
         inner = line.partition("$(")[2].partition(")")[0] or line
         words = shlex.split(inner, comments=True)
         called = words[words.index("jlr") + 1 :]
-        end = next((at for at, word in enumerate(called) if word in ("|", ">", "<")), len(called))
+        end = next(
+            (at for at, word in enumerate(called) if word in ("|", ">", "<", "&&")), len(called)
+        )
         found.append(called[:end])
     return found
 
@@ -116,6 +125,9 @@ LINES = [
     for part in line.partition("#")[0].split("; ")
 ]
 DEMO = REPOSITORY / "jlremote/demo/own_files.py"
+USAGE, BUG = 2, 3
+NOT_HERE = {"--keep", "--renew"}  # they want a terminal, and a session on a cluster
+SESSIONS = [("dgx", "cont1"), ("dgx", "me-tf"), ("lab", "proj"), ("hpc", "work"), ("gpu", "torch")]
 
 
 def in_line(*texts: str) -> list[str]:
@@ -152,9 +164,6 @@ MENTIONED = calls(
     re.sub(r"\b(PORT|N)\b", "1", one)
     for one in in_line(*texts(*PAGES), *(text for module in MODULES for text in strings(module)))
 )
-BEGINNING_WORK = [
-    call for call in [*EVERY_CALL, *SHOWN] if call[0] in ("start", "run") and "…" not in call
-]
 
 
 def complaints(calls: list[list[str]], *but: type[Exception]) -> dict[str, str]:
@@ -191,20 +200,48 @@ def test_what_is_mentioned_is_valid_as_far_as_it_goes() -> None:
 
 
 class Reached(JlrError):
-    """A command has accepted its words."""
+    """A command is about to call its host."""
 
 
-def test_the_values_of_the_examples_are_accepted(
-    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A laptop with the sessions, hosts and files that the pages name, and no way to a host."""
+    for host, name in SESSIONS:
+        remember((host, name))
+    job_records.save(JobRecord("dgx", "sweep", "docker", None))
+    settle(laptop, '[pools.lab]\nhosts = ["dgx", "dgx2"]\n')
+    for name in ("a.csv", ".pip.conf", "Dockerfile", "proj/Dockerfile"):
+        (laptop / name).parent.mkdir(exist_ok=True)
+        (laptop / name).touch()
+    monkeypatch.chdir(laptop)
+    monkeypatch.setenv("EDITOR", "true")
+
+    def reached(*_: Any, **__: Any) -> None:
+        raise Reached("reached")
+
+    monkeypatch.setattr(dial, "dial", reached)
+    monkeypatch.setattr(demo, "demo", reached)
+    return laptop
+
+
+def test_each_command_that_is_shown_runs_until_it_would_call_a_host(
+    jlr: Jlr, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each until it would ask a host."""
-    remember(("dgx", "cont1"))
-    workflows.will("gpus.pool_gpus.host_of_pool", lambda *_, **__: "dgx")
-    ends = ("sessions.start.start", "sessions.start.plan", "jobs.begin.run")
-    for name in (*ends, "jobs.begin_scheduled.estimate", "sessions.restart.renew"):
-        workflows.will(name, Reached("reached"))
-    monkeypatch.setattr(LocalTerminal, "kind", "posix")  # `-t` wants one
-    assert [call for call in BEGINNING_WORK if "reached" not in jlr(*call).stderr] == []
+    """Those of README.md, of the pages and guides, and the examples of each command's help."""
+    shown = dict.fromkeys(tuple(call) for call in [*SHOWN, *EVERY_CALL] if "…" not in call)
+    assert len(shown) > 200
+    wrong, reached = {}, 0
+    for call in shown:
+        if NOT_HERE & set(call):
+            continue
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"key\n")))
+        monkeypatch.setattr(LocalTerminal, "kind", "posix" if call[0] == "run" else None)
+        done = jlr(*call)
+        reached += "reached" in done.stdout + done.stderr
+        if done.code in (BUG, USAGE):
+            wrong[" ".join(call)] = done.stderr.partition("\nhint")[0]
+    assert not wrong, "\n".join(f"{k}: {v}" for k, v in wrong.items())
+    assert reached > 150, "most call one"
 
 
 def test_every_command_that_tells_something_has_json() -> None:

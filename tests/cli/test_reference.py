@@ -1,6 +1,7 @@
 """Help, man pages, `docs/reference.md` and completion agree with the tree of commands.
 
-`python hatch_build.py` writes the reference anew; the build makes the man pages.
+`python hatch_build.py` writes the reference and the scripts of completion anew; the build makes the
+man pages.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import subprocess
 import click
 import pytest
 
-from hatch_build import REFERENCE, contexts, man_pages, reference
+from hatch_build import contexts, man_pages, reference, written
 from jlremote.cli.completion.shell_answers import Bash
 from jlremote.cli.program import jlr
 
@@ -35,8 +36,9 @@ def completed(context: click.Context) -> set[str]:
     return {one.value for typed in begun for one in completer.get_completions(words, typed)}
 
 
-def test_the_reference_is_up_to_date() -> None:
-    assert REFERENCE.read_text("utf-8") == reference(), "`python hatch_build.py` writes it anew"
+def test_the_reference_and_the_scripts_of_completion_are_up_to_date() -> None:
+    old = [path.name for path, text in written().items() if path.read_text("utf-8") != text]
+    assert old == [], "`python hatch_build.py` writes them anew"
 
 
 def test_all_texts_and_completion_have_each_command_and_option() -> None:

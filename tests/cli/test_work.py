@@ -229,9 +229,9 @@ def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
 
 def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("mounts.mount.mount", MOUNT)
-    told = jlr("mount", "~/proj", "cont1", "--remote", "/raid/me", "--on-host", "--read-only")
+    told = jlr("mount", "~/proj", "dgx/cont1:/data", "--read-only")
     assert told.stdout == "/home/me/proj shows dgx:/raid/me\n"
-    request = MountRequest("~/proj", "cont1", "/raid/me", True, True, False)
+    request = MountRequest("~/proj", "dgx/cont1", "/data", False, True, False)
     assert workflows.arguments("mounts.mount.mount")[0] == request
     assert json.loads(jlr("mount", "~/proj", "--json").stdout) == MOUNT.to_json()
 
@@ -268,8 +268,6 @@ def test_what_is_mounted_may_come_before_the_local_folder(
     [
         (("--read-only",), "LOCAL is missing"),
         (("dgx:/raid",), "LOCAL is missing"),
-        (("x", "--on-host"), "needs `--remote DIR`"),
-        (("x", "dgx:/raid", "--remote", "y"), "`dgx:/raid` and `--remote` cannot be combined"),
     ],
 )
 def test_an_invalid_mount_is_refused(

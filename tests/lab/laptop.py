@@ -169,7 +169,7 @@ class Laptop:
         asked = (f"COMP_LINE={line}", "COMP_WORDBREAKS=", "_JLR_COMPLETE=bash_complete")
         done = self.run("env", *asked, str(PROGRAMS / "jlr"))
         assert done.stderr == "", done
-        return [one.partition(",")[2] for one in done.stdout.splitlines()]
+        return [one.partition(",")[2] for one in done.stdout.splitlines() if one]
 
     def spawn(self, *words: str, forked: bool = True) -> subprocess.Popen[str]:
         """Run `jlr` in a session of its own and return at once; its output is one pipe.

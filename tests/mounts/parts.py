@@ -21,6 +21,7 @@ from tests.lab.programs import Result, wait_until
 
 # What a program on a mount may wait for at most when the host is away.
 LIMIT_SECONDS = 45.0
+PROJECT = "bare:project"  # of the session that each desk has
 
 LoginCounter = Callable[[], int]
 
@@ -41,7 +42,7 @@ class Desk:
 
     def mount(self, *words: str, code: int = 0) -> Result:
         """Mount the project, or what `words` say."""
-        return self.jlr("mount", str(self.local), *(words or ("--remote", "project")), code=code)
+        return self.jlr("mount", str(self.local), *(words or (PROJECT,)), code=code)
 
     def unmount(self, *words: str, code: int = 0) -> Result:
         return self.jlr("mount", "--unmount", str(self.local), *words, code=code)

@@ -112,7 +112,7 @@ def test_links_that_lead_out_of_the_mount_are_not_followed(desk: Desk) -> None:
 
 def test_a_read_only_mount_refuses_every_change(desk: Desk) -> None:
     own(desk.account, _write(desk.project / "data", b"x"))
-    desk.mount("--remote", "project", "--read-only")
+    desk.mount("bare:project", "--read-only")
     assert (desk.local / "data").read_bytes() == b"x"
     with pytest.raises(OSError, match="Read-only"):
         (desk.local / "new").write_bytes(b"")
@@ -153,7 +153,7 @@ def test_a_folder_that_is_not_empty_is_covered_only_with_nonempty(desk: Desk) ->
     assert "not empty" in refusal.stderr
     assert "--nonempty" in refusal.stderr
     assert not desk.is_mounted()
-    desk.mount("--remote", "project", "--nonempty")
+    desk.mount("bare:project", "--nonempty")
     assert not (desk.local / "mine").exists()
     desk.unmount()
     assert (desk.local / "mine").read_bytes() == b"x"
@@ -163,14 +163,14 @@ def test_a_mount_that_fails_takes_back_every_folder_that_it_made(desk: Desk) -> 
     deep = desk.laptop.folder / "home" / "made" / "for" / "it"
     deep.parent.parent.mkdir()
     with failing_sshfs(desk.laptop):
-        failed = desk.jlr("mount", str(deep), "--remote", "project", code=1)
+        failed = desk.jlr("mount", str(deep), "bare:project", code=1)
     assert "no device today" in failed.stderr
     assert list(deep.parent.parent.iterdir()) == []
     assert desk.states() == []
 
 
 def test_a_mount_that_fails_forgets_nothing_of_the_one_that_was_there_before(desk: Desk) -> None:
-    desk.mount("--remote", "project", "--read-only")
+    desk.mount("bare:project", "--read-only")
     for process in desk.sshfs():
         process.kill()
     subprocess.run(("umount", "--lazy", str(desk.local)), check=True)
@@ -211,8 +211,8 @@ def test_mounting_again_changes_nothing(desk: Desk) -> None:
 
 def test_another_folder_is_not_mounted_over_a_mount(desk: Desk) -> None:
     desk.mount()
-    assert "already" in desk.mount("--remote", "elsewhere", code=2).stderr
-    inside = desk.jlr("mount", str(desk.local / "sub"), "--remote", "project", code=2)
+    assert "already" in desk.mount("bare:elsewhere", code=2).stderr
+    inside = desk.jlr("mount", str(desk.local / "sub"), "bare:project", code=2)
     assert "lies in the mount" in inside.stderr
 
 
@@ -225,7 +225,7 @@ def test_a_folder_of_a_session_is_named_as_for_a_copy(desk: Desk) -> None:
 
 
 def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:
-    refusal = desk.mount("--remote", "nowhere", code=6)
+    refusal = desk.mount("bare:nowhere", code=6)
     assert "~/nowhere" in refusal.stderr
     assert not desk.local.exists()
     assert desk.states() == []
@@ -260,7 +260,7 @@ def test_a_name_of_any_kind_works_on_both_sides(desk: Desk) -> None:
         own(desk.account, _write(remote / "file", b"x"))
         own(desk.account, remote)
         local = desk.laptop.folder / "home" / name
-        desk.jlr("mount", "--remote", f"project/{name}", "--", str(local))
+        desk.jlr("mount", "--", str(local), f"bare:project/{name}")
         assert (local / "file").read_bytes() == b"x", name
         [report] = json.loads(desk.jlr("mount", "--json").stdout)
         assert (report["local"], report["remote"]) == (str(local), str(remote))
@@ -272,7 +272,7 @@ def test_a_name_of_any_kind_works_on_both_sides(desk: Desk) -> None:
 def test_the_name_of_a_folder_there_is_no_option_of_the_mount(desk: Desk) -> None:
     folder = "x,allow_other,suid,dev,fsname=y\\,exec"
     (desk.project / folder).mkdir()
-    desk.mount("--remote", f"project/{folder}")
+    desk.mount(f"bare:project/{folder}")
     [line] = [line for line in _mountinfo() if f" {desk.local} " in line]
     about, _, system = line.partition(" - ")
     assert {"nosuid", "nodev"} <= set(about.split()[5].split(","))
@@ -282,9 +282,9 @@ def test_the_name_of_a_folder_there_is_no_option_of_the_mount(desk: Desk) -> Non
 
 
 def test_a_name_with_control_characters_is_refused(desk: Desk) -> None:
-    desk.jlr("mount", str(desk.local) + "\n", "--remote", "project", code=2)
+    desk.jlr("mount", str(desk.local) + "\n", "bare:project", code=2)
     (desk.project / "a\nb").mkdir()
-    assert "control characters" in desk.mount("--remote", "project/a\nb", code=2).stderr
+    assert "control characters" in desk.mount("bare:project/a\nb", code=2).stderr
 
 
 def test_without_sshfs_the_line_to_install_it_is_shown(desk: Desk, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_without_sshfs_the_line_to_install_it_is_shown(desk: Desk, tmp_path: Pat
 def test_one_login_serves_commands_and_mounts(desk: Desk, logins: LoginCounter) -> None:
     desk.mount()
     other = desk.local.with_name("other")
-    desk.jlr("mount", str(other), "--remote", "project")
+    desk.jlr("mount", str(other), "bare:project")
     (other / "x").write_bytes(b"x")
     assert (desk.local / "x").read_bytes() == b"x"
     assert logins() == 1
@@ -317,7 +317,7 @@ def test_a_host_without_sftp_is_reported(desk: Desk, keys: Keys) -> None:
     with WithoutSftp(keys.authorized) as server:
         desk.laptop.add_host("bald", server, desk.account, key=keys.private)
         remember_session(desk.laptop, "bald", host="bald")
-        refusal = desk.jlr("mount", str(desk.local), "bald", "--remote", "/tmp", code=1)
+        refusal = desk.jlr("mount", str(desk.local), "bald:/tmp", code=1)
     assert "offers no `sftp` subsystem" in refusal.stderr
     assert not desk.local.exists()
     assert desk.states() == []

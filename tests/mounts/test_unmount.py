@@ -104,7 +104,7 @@ def test_a_mount_whose_sshfs_was_killed_is_dead_and_can_be_taken_away(desk: Desk
 def test_a_mount_whose_sshfs_was_killed_is_mounted_again_by_its_name_alone(desk: Desk) -> None:
     (desk.project / "x").write_bytes(b"x")
     own(desk.account, desk.project)
-    desk.mount("--remote", "project", "--read-only")
+    desk.mount("bare:project", "--read-only")
     with within(15):
         desk.sshfs()[0].kill()
         until(lambda: desk.sshfs() == [], "its end")
@@ -167,7 +167,7 @@ def test_all_mounts_go_at_once_after_a_yes(desk: Desk) -> None:
         screen.expect(EOF)
     assert not desk.is_mounted()
     desk.mount()
-    desk.jlr("mount", str(other), "--remote", "project")
+    desk.jlr("mount", str(other), "bare:project")
     done = desk.jlr("mount", "--unmount", "--all", "--yes").stdout
     assert done == f"unmounted {other}\nunmounted {desk.local}\n"
     assert not desk.is_mounted()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from tests.lab.laptop import Laptop
-from tests.lab.programs import Result, attempt, wait_until
+from tests.lab.programs import SYSTEM_PATH, Result, attempt, wait_until
 from tests.lab.windows import WindowsLaptop
 from tests.sessions.parts import Session
 
@@ -40,20 +40,28 @@ class WindowsSession:
         """Return it as a browser has it: its port is this machine's."""
         return Session(cast("Laptop", self.laptop), self.report)
 
-    def ssh(self, command: str, stdin: str) -> Result:
-        """Run a command there by ssh, whose proxy command is jlr's on Windows."""
-        keys = self.laptop.profile / "AppData/Local/jlr/ssh"
+    def ssh(self, command: str, stdin: str, folder: Path) -> Result:
+        """Run a command there by ssh, whose proxy command is jlr's on Windows.
+
+        The keys are copied to a folder: Wine gives all users what an access list of Windows denies.
+        """
+        self.laptop.jlr("config", "ssh", "list")  # makes them
+        for name in ("client_key", "known_hosts"):
+            made = folder / name
+            shutil.copy(self.laptop.profile / "AppData/Local/jlr/ssh" / name, made)
+            made.chmod(0o600)
         proxy = shlex.join(self.laptop.command("proxy", f"{self.name}.jlr"))
-        options = (f"ProxyCommand={proxy}", f"IdentityFile={keys}/client_key", "HostKeyAlias=jlr")
-        known = (f"UserKnownHostsFile={keys}/known_hosts", "IdentitiesOnly=yes", "BatchMode=yes")
+        options = (f"ProxyCommand={proxy}", f"IdentityFile={folder}/client_key", "HostKeyAlias=jlr")
+        known = (f"UserKnownHostsFile={folder}/known_hosts", "IdentitiesOnly=yes", "BatchMode=yes")
         words = [word for option in (*options, *known) for word in ("-o", option)]
         argv = ("ssh", "-F", "none", *words, "jlr", command)
-        return attempt(*argv, stdin=stdin, env=os.environ | self.laptop.wine.environment)
+        variables = {**self.laptop.wine.environment, "PATH": SYSTEM_PATH}
+        return attempt(*argv, stdin=stdin, env=variables, timeout=120)
 
     def answers(self) -> bool:
         """Return whether its local port leads to Jupyter."""
         try:
-            with urlopen(f"http://{urlsplit(self.url).netloc}/api", timeout=5) as answer:
+            with urlopen(f"http://{self.page().base}api", timeout=5) as answer:
                 return b"version" in answer.read()
         except OSError:
             return False

@@ -94,10 +94,6 @@ def forward(
 @click.argument(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
 )
-@option(
-    "--remote DIR", "The folder: a path in the container, or below the home folder on the host."
-)
-@option("--on-host", "DIR is a path on the host, not in the container.")
 @option("--read-only", "Allow no changes through the mount.")
 @option("--nonempty", "Mount over a folder that is not empty.")
 @option("-u --unmount unmounts", "Unmount LOCAL; nothing changes on the host.")
@@ -153,9 +149,7 @@ def mount(
             raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
         _list(invocation)
         return
-    options |= _named(source, options["remote"], context)
-    if options["on_host"] and options["remote"] is None:
-        raise Usage("`--on-host` needs `--remote DIR`")
+    options |= _named(source, context)
     from jlremote.mounts import mount as workflow
 
     request = workflow.MountRequest(local, **options)
@@ -186,14 +180,12 @@ def _remoteness(word: str, context: Context) -> int:
     return 2 if with_path(word) or resolved(word, context.ssh_config).session else 1
 
 
-def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
+def _named(source: str | None, context: Context) -> dict[str, Any]:
     from jlremote.laptop.typed_place import resolved, with_path
 
     where_and_folder = with_path(source or "")
     if where_and_folder is None:
         return {"session": source}
-    if remote is not None:
-        raise shared.refused_together(str(source), "--remote")
     where, folder = where_and_folder
     typed = resolved(where, context.ssh_config, context.progress.note)
     if typed.host is not None and typed.name is not None:

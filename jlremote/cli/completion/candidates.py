@@ -116,8 +116,10 @@ def gpus(context: click.Context, _typed: str) -> list[str]:
 def _typed_host(context: click.Context) -> str | None:
     from jlremote.laptop.typed_place import resolved
 
-    # click takes no word of a line for HOST if an option without its value ends the line.
-    typed = context.params.get("host") or next(iter(context.args), None)
+    arguments = [one for one in context.command.params if isinstance(one, click.Argument)]
+    first = context.params.get(arguments[0].name or "")
+    # click fills no argument if an option without its value ends the line.
+    typed = first or next(iter(context.args), None)
     ssh_config = _invocation(context).context(silent=True).ssh_config
     place = resolved(str(typed), ssh_config, host_first=True) if typed else None
     return (place.host or place.name) if place else None

@@ -7,6 +7,7 @@ import os
 import socket as plain_sockets
 import struct
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ ANSWER_SECONDS = 10.0
 LOADING_SECONDS = 60.0
 # How long a link may say nothing before it is asked whether it still runs.
 SILENCE_SECONDS = 2.0
+# ERROR_SEM_TIMEOUT and ERROR_PIPE_BUSY: a link that still loads has room for one caller.
+_PIPE_BUSY = (121, 231)
 TURN_SECONDS = 0.01
 
 
@@ -65,9 +68,15 @@ def _connected(address: str) -> Socket:
     if sys.platform == "win32":
         import multiprocessing.connection as sockets
 
-        pipe: Any = sockets.Client(address)
-        connection: Socket = pipe  # a PipeConnection, which has the same methods
-        return connection
+        limit = time.monotonic() + LOADING_SECONDS
+        while True:
+            try:
+                pipe: Any = sockets.Client(address)  # a PipeConnection: it has the same methods
+            except OSError as busy:
+                if busy.winerror not in _PIPE_BUSY or time.monotonic() > limit:
+                    raise
+            else:
+                return pipe  # type: ignore[no-any-return]
     socket = plain_sockets.socket(plain_sockets.AF_UNIX)
     try:
         socket.connect(address)

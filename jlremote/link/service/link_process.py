@@ -26,6 +26,11 @@ IDLE_VARIABLE = "JLR_LINK_IDLE"
 LOG_VARIABLE = "JLR_LOG"
 MOST_LOG_BYTES = 1 << 20  # of the file, and as much of the one before
 OLD_LINK_SECONDS = 10.0
+_SHOW_LINKS = (
+    'tasklist /fi "imagename eq python.exe"'
+    if sys.platform == "win32"
+    else "ps aux | grep jlremote.link"
+)
 # A shell sets them for its own programs, and the link serves others, for days.
 _LIMITS = ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "RSS")
 
@@ -51,8 +56,8 @@ def main() -> int:
             error_line(
                 JlrError(
                     f"another link to `{host}` runs and does not answer; it may be an older jlr's",
-                    hint="`ps aux | grep jlremote.link` shows its process: end it, and the next "
-                    "command brings its forwards back",
+                    hint=f"`{_SHOW_LINKS}` shows its process: end it, and the next command "
+                    "brings its forwards back",
                 )
             )
         )

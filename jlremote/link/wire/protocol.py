@@ -173,9 +173,11 @@ def plain_socket(connection: Socket) -> plain_sockets.socket:
     if sys.platform != "win32":
         return plain_sockets.socket(fileno=os.dup(connection.fileno()))
     import multiprocessing.connection as sockets
-    from multiprocessing.reduction import duplicate
+    import multiprocessing.reduction as handles
 
-    pipe = sockets.PipeConnection(duplicate(connection.fileno()))  # the other one is closed soon
+    pipe = sockets.PipeConnection(
+        handles.duplicate(connection.fileno())
+    )  # the other one is closed soon
     ours, theirs = plain_sockets.socketpair()
 
     def send_all() -> None:
