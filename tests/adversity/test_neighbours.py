@@ -85,7 +85,7 @@ def by_relay(session: Session, account: Account, inside: Container) -> bool:
 def relays(account: Account, inside: Container) -> bool:
     """Return whether a relay into a container runs for a user of the host."""
     container_id = inside.inspect("{{.Id}}")
-    lines = [process.cmdline() for process in account.processes()]
+    lines = account.command_lines()
     return any("exec" in words and container_id in words and "-c" in words for words in lines)
 
 

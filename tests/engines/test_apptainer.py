@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 
-import psutil
 import pytest
 
 from tests.engines.conftest import SIF, EnginesHost
@@ -32,11 +30,7 @@ echo 42 >~/data/answer
 
 
 def command_lines(host: EnginesHost) -> list[str]:
-    found = []
-    for process in host.account.processes():
-        with suppress(psutil.Error):  # it has just ended
-            found.append(" ".join(process.cmdline()))
-    return found
+    return [" ".join(words) for words in host.account.command_lines()]
 
 
 @pytest.fixture(scope="module")

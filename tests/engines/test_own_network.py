@@ -31,5 +31,5 @@ def test_a_network_goes_with_its_container_and_leads_there_by_address(
 
 def by_address(host: EnginesHost) -> bool:
     """Return whether no relay into a container runs for the user of the host."""
-    lines = [process.cmdline() for process in host.account.processes()]
+    lines = host.account.command_lines()
     return not any("exec" in words and "--interactive" in words for words in lines)

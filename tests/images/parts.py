@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -175,12 +173,8 @@ def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -
 
 
 def commands(account: Account) -> list[str]:
-    """Return the command lines of the remote user's processes that have not just ended."""
-    found = []
-    for process in account.processes():
-        with suppress(psutil.Error):
-            found.append(" ".join(process.cmdline()))
-    return found
+    """Return the command lines of the remote user's processes."""
+    return [" ".join(words) for words in account.command_lines()]
 
 
 def keys_on_host(account: Account) -> list[str]:

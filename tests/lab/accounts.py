@@ -36,6 +36,14 @@ class Account:
         """Return the account's running processes."""
         return [p for p in psutil.process_iter() if real_uid(p) == self.uid and lives(p)]
 
+    def command_lines(self) -> list[list[str]]:
+        """Return the words of the account's processes that have not just ended."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.Error):
+                found.append(list(process.cmdline()))
+        return found
+
     def end_processes(self) -> None:
         """Kill the account's processes."""
         found = self.processes()

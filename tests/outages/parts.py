@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.error import URLError
 
@@ -83,11 +83,7 @@ def work_in(session: Session) -> Iterator[Work]:
 
 def observers(account: Account) -> int:
     """Return how many of the user's engine clients read events."""
-    words = []
-    for process in account.processes():
-        with suppress(psutil.Error):  # it has just ended
-            words.append(process.cmdline()[:2])
-    return words.count(["docker", "events"])
+    return sum(words[:2] == ["docker", "events"] for words in account.command_lines())
 
 
 def state(laptop: Laptop) -> tuple[str, str]:
