@@ -143,8 +143,7 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
     """Write the block to a file of ours and include it in `~/.ssh/config`, once the user agrees.
 
     Raises:
-        JlrError: a file cannot be read or written.
-        NeedsAuthentication: there is no terminal to ask on.
+        JlrError: a file cannot be read or written, or there is no terminal to ask on.
     """
     paths.write_whole(known_names.config_file(), known_names.with_names(block()))
     line = _line()
@@ -157,8 +156,7 @@ def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -
     """Take our line out of `~/.ssh/config`, and delete our file.
 
     Raises:
-        JlrError: a file cannot be read or written.
-        NeedsAuthentication: there is no terminal to ask on.
+        JlrError: a file cannot be read or written, or there is no terminal to ask on.
     """
     change = _changed(_without, "-", asker, show, agreed)
     if change.done and change.line:
@@ -192,11 +190,11 @@ def _changed(
         show(f"{file}:\n{shown}")
         try:
             answer = asker.ask(Question("confirm", f"Change {file}?"))
-        except NeedsAuthentication as unasked:
-            raise NeedsAuthentication(
-                f"`{file}` was not changed: jlr could not ask",
-                hint="`--yes` changes it without a question",
-            ) from unasked
+        except NeedsAuthentication:
+            raise JlrError(
+                f"`{file}` was not changed: jlr cannot ask here",
+                hint="add `--yes` to do it without a question",
+            ) from None
         if answer != "yes":
             return ConfigChange(file, line, done=False)
     if _read(file) != before:

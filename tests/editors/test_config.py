@@ -12,7 +12,7 @@ import pytest
 
 from jlremote.editors import ssh_config
 from jlremote.editors.proxy import name_of, selector_of
-from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.errors import JlrError
 from jlremote.laptop.known_names import host_names
 from jlremote.laptop.sessions import SessionRecord, delete, save
 from jlremote.questions import NeverAsks, Question
@@ -103,7 +103,7 @@ awk 'tolower($1) == "sessiontype" {
 
 
 def test_without_a_terminal_the_file_is_left_alone(home: Path) -> None:
-    with pytest.raises(NeedsAuthentication) as asked:
+    with pytest.raises(JlrError, match="cannot ask here") as asked:
         ssh_config.install(NeverAsks("in a terminal"), lambda _: None)
     assert "--yes" in (asked.value.hint or "")
     assert not (home / ".ssh" / "config").exists()
@@ -198,7 +198,7 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
     shown = json.loads(laptop.jlr("config", "ssh", "--json").stdout)
     assert shown == {"block": laptop.jlr("config", "ssh").stdout, "installed": False}
     unasked = laptop.jlr("config", "ssh", "install", "--json")
-    assert (unasked.status, unasked.stdout) == (4, ""), unasked
+    assert (unasked.status, unasked.stdout) == (1, ""), unasked
     *lines, error = unasked.stderr.splitlines()
     assert "+ Include " in lines[-1]
     assert "--yes" in json.loads(error)["hint"]

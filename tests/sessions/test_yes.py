@@ -120,7 +120,7 @@ def test_a_script_is_refused_without_a_yes_and_told_what_would_be_lost(
     here: Here, path: str, words: tuple[str, ...]
 ) -> None:
     refused = here.laptop.jlr(*path.split(), *map(here.meant, words))
-    assert refused.status == (4 if path == "config ssh" else 1), refused
+    assert refused.status == 1, refused
     assert here.meant(NAMED[path]) in refused.stderr, refused
     assert "`--yes`" in refused.stderr, refused
 
