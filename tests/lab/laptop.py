@@ -134,7 +134,7 @@ class Laptop:
         argv = ("ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", alias, *words)
         return self.run(*argv, timeout=timeout, stdin=stdin)
 
-    def jlr(self, *words: str, timeout: float = 60, stdin: str | None = None) -> Result:
+    def jlr(self, *words: str, timeout: float = 2 * PATIENCE, stdin: str | None = None) -> Result:
         """Run `jlr` to its end, without a terminal.
 
         Raises:
@@ -148,13 +148,15 @@ class Laptop:
         texts = (TextIOWrapper(BytesIO(each), "utf-8", "replace").read() for each in output)
         return Result(argv, status, *texts)
 
-    def raw(self, *words: str, timeout: float = 60, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    def raw(
+        self, *words: str, timeout: float = 2 * PATIENCE, stdin: bytes = b""
+    ) -> tuple[int, bytes, bytes]:
         """Run `jlr` to its end, without a terminal; return its exit code, stdout and stderr."""
         where = (self.environment, self.folder / "home")
         argv = (str(PROGRAMS / "jlr"), *words)
         return fork_server().call(argv, *where, timeout=timeout, stdin=stdin)
 
-    def run(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> Result:
+    def run(self, *argv: str, timeout: float = 2 * PATIENCE, stdin: str | None = None) -> Result:
         """Run any program with this laptop's environment."""
         return attempt(
             *argv,

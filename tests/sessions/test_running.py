@@ -72,7 +72,7 @@ def test_list_json_is_an_array_with_the_fields_that_scripts_rely_on(session: Ses
 
 
 def test_a_list_of_a_host_that_cannot_be_asked_fails(session: Session) -> None:
-    failed(session.laptop.jlr("list", "elsewhere.invalid"), 5, "elsewhere.invalid")
+    failed(session.laptop.jlr("list", "elsewhere.invalid"), 6, "neither a host nor a session")
 
 
 def test_status_tells_which_kernels_are_busy_and_since_when(session: Session) -> None:
