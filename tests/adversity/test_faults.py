@@ -233,7 +233,9 @@ def test_an_ssh_configuration_with_a_mistake_is_told_and_read_again(scene: Scene
     with text_in(scene.laptop.ssh_config, "Host far\n    NoSuchOption 1\n"):
         scene.cut()
         scene.tells("reconnecting", "nosuchoption")
-    assert scene.laptop.jlr("list").status == 0  # the link itself tries ever more rarely
+    assert (
+        scene.laptop.jlr("list", scene.work.session.name).status == 0
+    )  # the link itself tries ever more rarely
     scene.goes_on()
 
 
@@ -243,7 +245,7 @@ def test_without_known_hosts_nothing_is_offered_and_with_it_the_session_is_back(
     with aside(scene.laptop.known_hosts):
         scene.cut()
         scene.tells("needs-auth", "key")
-    assert scene.laptop.jlr("list").status == 0
+    assert scene.laptop.jlr("list", scene.work.session.name).status == 0
     scene.goes_on()
 
 
@@ -251,7 +253,7 @@ def test_a_key_that_is_missing_is_told_and_used_once_it_is_back(scene: Scene) ->
     with aside(scene.laptop.folder / "key"):
         scene.cut()
         scene.tells("needs-auth")
-    assert scene.laptop.jlr("list").status == 0
+    assert scene.laptop.jlr("list", scene.work.session.name).status == 0
     scene.goes_on()
 
 
@@ -259,7 +261,7 @@ def test_a_key_that_the_host_no_longer_accepts_is_told_and_used_once_it_does(sce
     with text_in(scene.authorized, ""):
         scene.cut()
         scene.tells("needs-auth")
-    assert scene.laptop.jlr("list").status == 0
+    assert scene.laptop.jlr("list", scene.work.session.name).status == 0
     scene.goes_on()
 
 

@@ -61,7 +61,7 @@ def test_disconnect_tells_of_the_clients_that_it_ends(clients: Clients) -> None:
         told = clients.laptop.jlr("disconnect", "lab")
         assert told.status == 1, told
         place = f"lab/{clients.inside.name}"
-        named = told.stderr.partition("delete: ")[2].splitlines()[0]
+        named = told.stderr.partition("be lost: ")[2].splitlines()[0]
         assert sorted(named.split("; ")) == ["ssh clients in lab", f"ssh clients in {place}"]
         assert clients.laptop.jlr("disconnect", "lab", "--yes").status == 0
         for process in (inside, outside):

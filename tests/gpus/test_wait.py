@@ -160,7 +160,7 @@ def test_a_wait_ends_with_its_time_or_ctrl_c_and_leaves_no_place(
         left.communicate(timeout=30)
         assert left.returncode == 130
     assert queue_of(ada) == []
-    failed(ada.jlr(*JOB, "--wait", "--", "true"), 2, "`--wait` waits for GPUs", "--gpus auto")
+    failed(ada.jlr(*JOB, "--wait", "--", "true"), 2, "`--wait` needs `--gpus`", "--gpus auto")
 
 
 @pytest.mark.long

@@ -226,7 +226,7 @@ def test_a_file_that_grows_is_sent_as_long_as_it_was_and_one_that_shrinks_is_an_
 def test_a_missing_folder_or_dockerfile_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there is no folder"):
         read_context(tmp_path / "nowhere", None)
-    with pytest.raises(NotFound, match="there is no Dockerfile") as refused:
+    with pytest.raises(NotFound, match="no `Dockerfile` in ") as refused:
         read_context(tmp_path, None)
     assert "-f FILE" in (refused.value.hint or "")
 

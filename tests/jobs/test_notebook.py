@@ -119,6 +119,8 @@ def test_output_comes_while_a_cell_runs_and_ctrl_c_keeps_it(
     with owner.terminal(str(PROGRAMS / "jlr"), *words) as terminal:
         terminal.expect("go", timeout=60)
         terminal.sendintr()
+        terminal.expect_exact("(y/N) ")
+        terminal.sendline("y")
         terminal.expect("interrupted in cell 1 of 1", timeout=60)
     top = ("top", session.name, "-eo", "pid,args")
     wait_until(lambda: "ipykernel" not in session.engine.docker(*top), "the kernel's end")

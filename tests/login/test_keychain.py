@@ -47,7 +47,8 @@ def test_forget_deletes_the_secrets_and_lists_them(
 ) -> None:
     log_in(laptop, "plain", ASKED, options=("--remember",))
     told = laptop.jlr("disconnect", "plain", "--forget")
-    assert told.stdout == f"forgot the password {account.name}@[127.0.0.1]:{plain.port}\n", told
+    forgotten = f"forgot the password {account.name}@[127.0.0.1]:{plain.port}\n"
+    assert told.stdout == f"disconnected from plain\n{forgotten}", told
     assert keychain.contents() == {}
     again = laptop.jlr("disconnect", "plain", "--forget")
     assert (again.status, again.stdout) == (0, "")

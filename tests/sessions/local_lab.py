@@ -35,7 +35,7 @@ def local_lab(session: Session) -> Iterator[LocalLab]:
     """Run `jlr local lab` in the laptop's home folder."""
     laptop = session.laptop
     options = ("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1")
-    words = ("lab", session.name, "--", *options, f"--ServerApp.port={free_port()}")
+    words = ("local", "lab", session.name, "--", *options, f"--ServerApp.port={free_port()}")
     printed = laptop.folder / "lab.log"  # a pipe that is not read would block it
     with printed.open("wb") as log:
         process: subprocess.Popen[bytes] = laptop.popen(

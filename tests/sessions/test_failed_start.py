@@ -88,10 +88,10 @@ def test_a_start_that_refuses_a_new_server_keeps_the_old_forward(
     here.engine.docker("exec", "--detach", here.name, "jupyter", "lab", *open_to_all)
     look = "ls /root/.local/share/jupyter/runtime/jpserver-*.json 2>/dev/null; :"
     wait_until(lambda: here.execute("sh", "-c", look) != "", "the open server", timeout=90)
-    wait_until(lambda: laptop.jlr("list").stdout.count("jupyter-dead") == 1, "the end")
-    failed(start(laptop, "lab", here.name), 1, "open to all")
+    wait_until(lambda: laptop.jlr("list", here.name).stdout.count("jupyter-dead") == 1, "the end")
+    failed(start(laptop, "lab", here.name), 1, "neither token nor password")
     assert not is_free(session.port)
-    assert "jupyter-dead" in laptop.jlr("list").stdout
+    assert "jupyter-dead" in laptop.jlr("list", here.name).stdout
 
 
 class SlowEngine(Protocol):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Most steps end earlier; for them rich (60 ms) is not imported and nothing flickers.
 _WAIT_SECONDS = 0.3
+_PIPE_SECONDS = 2.0  # a host that is a little slow leaves no word in a log
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -59,7 +60,11 @@ class Steps:
 
     @contextlib.contextmanager
     def waiting(self, title: str, *, long: bool) -> Iterator[None]:
-        thread, wait = threading.get_ident(), 0.0 if long else _WAIT_SECONDS
+        thread, wait = threading.get_ident(), _WAIT_SECONDS
+        if not isinstance(self._late, Spinner):
+            wait = _PIPE_SECONDS
+        if long:
+            wait = 0.0
         if any(step.waits_in in (None, thread) for step in self._open):
             if long:
                 self._spin(wait)
