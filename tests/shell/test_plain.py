@@ -35,6 +35,7 @@ def jlr_shell(
 @SESSIONS
 def test_bytes_go_both_ways_as_they_are(owner: Laptop, session: str) -> None:
     data = os.urandom(300_001)
+    jlr_shell(owner, session, "true")  # later ones say nothing of a connection
     done = jlr_shell(owner, session, "sh", "-c", "cat; echo oops >&2; exit 7", given=data)
     assert (done.returncode, done.stderr) == (7, b"oops\n")
     assert done.stdout == data

@@ -206,6 +206,9 @@ def test_every_login_shell_hands_a_command_on_as_it_is(
     with claimed_account(program) as account:
         laptop.add_host("lab2", sshd, account, key=keys.private)
         remember_session(laptop, "bare", "none", "lab2")
+        assert (
+            laptop.jlr("shell", "--", "true").status == 0
+        )  # later ones say nothing of a connection
         with shell(laptop, "--", "printf", "[%s]", *words, "x" * 3000) as terminal:
             terminal.result()
         shown = terminal.screen.replace("\r\n", "\n")
