@@ -23,7 +23,6 @@ WRITERS = {
     "kernels.specs": "removes a spec's folder, by a name that it listed there",
     "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
     "cli.boundary": "opens the null device",
-    "cli.help_page": "no file: text of a help",
     "cli.keyboard.prompts": "opens the terminal",
     "link.client.link": "a file of the link, named by a hash (`link.wire.link_files`)",
     "link.connection.login_look": "likewise",

@@ -206,7 +206,10 @@ def forget(host: str, context: Context) -> tuple[str, ...]:
 
     Return what was deleted, in words: `password me@dgx:22`.
     """
-    return link_on(host, context).forget()
+    restoring_nothing = replace(
+        context, restore=lambda *_: None
+    )  # a new link would log in for that
+    return link_on(host, restoring_nothing).forget()
 
 
 def connected_status(link: Link) -> LinkStatus:

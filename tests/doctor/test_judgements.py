@@ -234,7 +234,7 @@ def test_a_toolkit_that_is_there_is_not_to_be_installed() -> None:
     for words, mend in (
         ("nvidia-container-cli: requirement error: x, please update your driver", "`nvidia-smi` "),
         ("initialization error: nvml error: driver/library version mismatch", "`sudo reboot` "),
-        ("device error: 7: unknown device", "`jlr gpus HOST` "),
+        ("device error: 7: unknown device", "`nvidia-smi -L` "),
         ("mount error: failed to add device rules: bpf_prog_query", "no-cgroups"),
     ):
         for seen in (there, facts()):

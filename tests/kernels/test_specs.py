@@ -77,4 +77,4 @@ def test_the_limits_of_a_jupyter_are_said_where_jlr_could_not_lift_them(ours: bo
     record: Any = SimpleNamespace(host="dgx", name="cont1")
     server: Any = SimpleNamespace(ours=ours)
     specs.tell_limits(record, server, context)
-    assert ["`jlr output dgx/cont1` shows" in text for text in said] == ([] if ours else [True])
+    assert ["`jlr output dgx/cont1` has" in text for text in said] == ([] if ours else [True])

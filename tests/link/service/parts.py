@@ -71,6 +71,7 @@ class FakeSupervisor:
 class FakeDialer:
     """Remembers the agents, and the scripts for which `sudo` may want a password."""
 
+    host = "dgx"
     notes = ("`Compression` is left out",)
     variables = SentVariables(("LC_*",))
 

@@ -187,7 +187,7 @@ def test_a_command_of_another_version_is_told_what_to_do_and_costs_no_forward(
         for look in (link.status, lambda: link.unforward("cont1")):
             with pytest.raises(OtherVersion, match=r"this is jlr 99\.0") as told:
                 look()
-            assert "`jlr disconnect HOST`" in (told.value.hint or "")
+            assert "`jlr disconnect dgx`" in (told.value.hint or "")
     assert [one.session for one in link.status().forwards] == ["cont1"]
 
 
