@@ -46,7 +46,7 @@ class Caller:
     explain: Explain = lambda error: error
     unanswered: Callable[[], None] = lambda: None
     waiting: Waiting = lambda *_, **__: nullcontext()
-    _restoring: bool = False
+    restores: bool = True  # what the last link held, which takes a connection
 
     def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
         """Return the result of an operation (see `call`).
@@ -112,7 +112,7 @@ class Caller:
                 raise
             start_link(self.files)
             socket = dial(self.files)
-        if not start or self._restoring or not self.files.restoring.exists():
+        if not (start and self.restores and self.files.restoring.exists()):
             return socket
         socket.close()
         self._bring_back()
@@ -124,7 +124,7 @@ class Caller:
         That comes first even for a command that found the new link running: its request may be
         about a forward that is still to be restored. Connecting needs no lock.
         """
-        self._restoring = True
+        self.restores = False
         try:
             self.ask("status", connect=True)
             with turn(self.files):
@@ -132,7 +132,7 @@ class Caller:
                     self.restore()
                     self.files.restoring.unlink(missing_ok=True)
         finally:
-            self._restoring = False
+            self.restores = True
 
 
 class Call:

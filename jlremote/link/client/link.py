@@ -308,6 +308,7 @@ class Link:
 
     def forget(self) -> tuple[str, ...]:
         """Delete the host's entries in the keychain and return their names. Does not connect."""
+        self._caller.restores = False
         return tuple(self._caller.ask("forget"))
 
     def wait_unforwarded(self, session: str) -> None:
