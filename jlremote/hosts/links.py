@@ -206,10 +206,7 @@ def forget(host: str, context: Context) -> tuple[str, ...]:
 
     Return what was deleted, in words: `password me@dgx:22`.
     """
-    restoring_nothing = replace(
-        context, restore=lambda *_: None
-    )  # a new link would log in for that
-    return link_on(host, restoring_nothing).forget()
+    return link_on(host, context).forget()
 
 
 def connected_status(link: Link) -> LinkStatus:
