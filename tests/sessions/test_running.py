@@ -187,8 +187,9 @@ def test_logs_are_free_of_control_characters(session: Session) -> None:
 
 
 def test_a_session_that_does_not_exist_is_told_as_such(session: Session) -> None:
-    for words in (("url", "none-such"), ("list", "none-such"), ("logs", "none-such")):
+    for words in (("url", "none-such"), ("logs", "none-such")):
         failed(session.laptop.jlr(*words), 6, "`none-such`", "jlr list")
+    failed(session.laptop.jlr("list", "none-such"), 6, "`none-such`", "check the name")
 
 
 def test_a_dry_run_shows_what_would_be_run_and_changes_nothing(
@@ -365,7 +366,7 @@ def test_a_container_that_is_renamed_stays_the_sessions(
         assert f"is now called `{name}`" in told["detail"]
     for typed in (name, f"lab/{name}"):
         assert laptop.jlr("url", typed).stdout.strip() == session.url
-    assert laptop.jlr("list", name).status == 0
+    assert laptop.jlr("list", f"lab/{name}").status == 0
     # The name may be another container's by now.
     assert laptop.jlr("stop", name, "--container", "--yes").status == 6
     # Another laptop knows only the present name; a second server would be a double.
