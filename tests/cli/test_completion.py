@@ -193,7 +193,7 @@ def test_a_host_that_does_not_answer_is_given_up(
 ) -> None:
     never = threading.Event()
     monkeypatch.setattr(candidates, "_SECONDS", 0.1)
-    monkeypatch.setattr(links, "is_connected", lambda _: never.wait(60))
+    monkeypatch.setattr(links, "is_connected", lambda _: not never.wait(60))
     assert complete("jlr start dgx --gpus ") == ["auto", "all", "none"]
     never.set()
 
