@@ -39,23 +39,20 @@ from jlremote.text import joined
 HOSTS_AT_ONCE = 16
 
 
-def reports(
-    context: Context, host: str | None = None, *, stopped: bool = True
-) -> list[SessionReport]:
-    """Report every session that was not stopped, the latest first.
+def reports(context: Context, host: str | None = None) -> list[SessionReport]:
+    """Report the sessions, the latest first; stopped ones if their host is connected.
 
-    With `stopped` also those whose containers did not end, where their host is connected. With
-    `host`, report those of that host or pool, also of other laptops; the user may be asked then.
+    With `host`, report those of that host or pool, also of other laptops; the user may be asked.
     """
     for path in sessions.unreadable():
         context.progress.note(f"ignoring `{path}`: it is not the record of a session")
     if host is not None:
         group = of_pool(context, host) if is_pool(host) else on_host(context, host)
-        return _with_default([r for r in group if stopped or r.state != State.STOPPED])
+        return _with_default(group)
     records = sessions.load_all()
     quiet = replace(context, asker=ASKS_NOTHING)
     live = _by_link([record for record in records if record.forwarded])
-    over = _by_link([record for record in records if stopped and not record.forwarded])
+    over = _by_link([record for record in records if not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
         here = list(pool.map(lambda them: known_sessions.of(them, quiet, undisturbed), live))
         # Afterwards, because the first questions may have connected their hosts.

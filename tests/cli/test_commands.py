@@ -10,7 +10,6 @@ import pytest
 from jlremote.demo.demo import DemoRequest
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
-from jlremote.images.login import LoginReport
 from jlremote.listing.session_report import SessionReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopAllReport, StopReport
@@ -67,7 +66,7 @@ def test_open_takes_the_browser_from_the_environment(
 def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> None:
     gone = replace(REPORT, name="old", state="container-gone", kernels=None, gpus=None)
     workflows.will("listing.listing.reports", [replace(REPORT, is_default=True), gone])
-    outcome = jlr("list", "dgx", "--running")
+    outcome = jlr("list", "dgx")
     heading, first, second = outcome.stdout.splitlines()
     columns = ["SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IMAGE"]
     image = "nvcr.io/nvidia/pytorch:24.05-py3"
@@ -76,7 +75,7 @@ def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> Non
     assert second.split() == ["old", "dgx", "container-gone", "-", "-", "8888", "-", image]
     assert heading.index("STATE") == first.index("up") == second.index("container-gone")
     [(_, arguments, options)] = workflows.calls
-    assert (arguments[1:], options) == (("dgx",), {"stopped": False})
+    assert (arguments[1:], options) == (("dgx",), {})
 
 
 def test_the_list_has_the_jobs_of_sessions_on_a_cluster(jlr: Jlr, workflows: Workflows) -> None:
@@ -163,7 +162,6 @@ def test_several_sessions_are_stopped_though_one_is_busy(jlr: Jlr, workflows: Wo
 
 STOPPED = StopReport("cont1", "dgx", ("stopped Jupyter",))
 RENEWED = RenewReport("c", "zih", "8", "7")
-LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
 
 
 @pytest.mark.parametrize(
@@ -191,13 +189,6 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
             "images.pull.push",
             None,
             {"host": "dgx", "image": "a/b"},
-        ),
-        (("image", "login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
-        (
-            ("image", "login", "dgx", "--forget"),
-            "images.login.log_out",
-            ["this machine's keychain"],
-            {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),
         (("disconnect", "dgx"), "selection.destruction.disconnect", ["dgx"], [{"host": "dgx"}]),
         (("mount", "--unmount", "x"), "mounts.unmount.unmount", "/home/x", [{"local": "/home/x"}]),
@@ -277,13 +268,13 @@ def test_ctrl_c_ends_a_demo_and_interrupts_one_that_is_not_ready(
     is_ready: bool, jlr: Jlr, workflows: Workflows
 ) -> None:
     def demo(request: DemoRequest, _: object, ready: Callable[[SessionReport], None]) -> None:
-        assert request == DemoRequest("torch", 9000, "docker")
+        assert request == DemoRequest("torch", "docker")
         if is_ready:
             ready(REPORT)
         raise KeyboardInterrupt
 
     workflows.will("demo.demo.demo", demo)
-    argv = ("--image", "torch", "--port", "9000", "--runtime", "docker", "--no-browser")
+    argv = ("--image", "torch", "--runtime", "docker", "--no-browser")
     outcome = jlr("demo", *argv)
     ended = (0, URL + "\n", "Ctrl-C ends the demo\n")
     assert (outcome.code, outcome.stdout, outcome.stderr) == (

@@ -44,9 +44,12 @@ def test_each_value_has_its_source(jlr: Jlr, config: Path, monkeypatch: pytest.M
         assert row in rows
 
 
-def test_json_is_an_array_of_the_settled_options(jlr: Jlr, config: Path) -> None:
-    found = json.loads(jlr("config", "--json", "--profile", "nvidia").stdout)
-    assert {"option": "profile", "value": "nvidia", "from": "flag"} in found
+def test_json_is_an_array_of_the_settled_options(
+    jlr: Jlr, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JLR_PROFILE", "nvidia")
+    found = json.loads(jlr("config", "--json").stdout)
+    assert {"option": "profile", "value": "nvidia", "from": "JLR_PROFILE"} in found
     assert {"option": "init", "value": True, "from": "built in"} in found
     assert "image" not in {entry["option"] for entry in found}
 
@@ -154,9 +157,9 @@ def test_a_setting_that_cannot_be_leaves_the_file_as_it_was(
 
 
 def test_the_first_setting_makes_the_file(jlr: Jlr, laptop: Path) -> None:
-    told = json.loads(jlr("config", "set", "host", "dgx", "--json").stdout)
-    assert told == {"option": "host", "value": ["dgx"], "from": "[defaults]"}
     made = laptop / "config" / "jlr" / "config.toml"
+    told = jlr("config", "set", "host", "dgx").stdout
+    assert told == f"host = dgx in [defaults] of {made}\n"
     assert made.read_text() == '[defaults]\nhost = "dgx"\n'
     assert ["host", "dgx", "[defaults]"] in map(str.split, jlr("config").stdout.splitlines())
 

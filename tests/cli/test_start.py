@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Busy
-from jlremote.forwards.address import Address
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartRequest
 from jlremote.laptop.settings.options import variable
@@ -199,14 +198,6 @@ def test_a_browser_that_does_not_open_is_a_note_or_with_a_flag_an_error(
     outcome = jlr("start", "dgx", "cont1", "--browser", "opera")
     assert (outcome.code, outcome.stdout) == (1, URL + "\n")
     assert "error: there is no display here" in outcome.stderr
-
-
-def test_the_url_of_a_started_session_opens_its_notebook(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.open.address", Address("http://there", "http://own"))
-    outcome = jlr("start", "dgx", "cont1", "--notebook", "work/train.ipynb")
-    assert outcome.stdout == "http://there\n"
-    assert workflows.arguments("sessions.open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
-    assert workflows.arguments("forwards.browser.open_in_browser")[0].page == "http://own"
 
 
 def test_an_empty_value_drops_the_setting_and_is_an_error_of_a_repeatable_option(

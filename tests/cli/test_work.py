@@ -231,7 +231,7 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
     workflows.will("mounts.mount.mount", MOUNT)
     told = jlr("mount", "~/proj", "dgx/cont1:/data", "--read-only")
     assert told.stdout == "/home/me/proj shows dgx:/raid/me\n"
-    request = MountRequest("~/proj", "dgx/cont1", "/data", False, True, False)
+    request = MountRequest("~/proj", "dgx/cont1", "/data", False, True)
     assert workflows.arguments("mounts.mount.mount")[0] == request
     assert json.loads(jlr("mount", "~/proj", "--json").stdout) == MOUNT.to_json()
 

@@ -155,7 +155,7 @@ def a_host_of_the_sessions_name_is_told(laptop: Laptop, two: Container, account:
     assert inside.stdout == node
     assert f"`{name}` is taken as the session `lab/{name}`; `{name}/` is the host" in inside.stderr
     assert laptop.jlr("shell", f"{name}/", "--", "id", "-un").stdout == f"{account.name}\n"
-    there = laptop.jlr("list", name, "--json", "--running")
+    there = laptop.jlr("list", name, "--json")
     assert {report["host"] for report in json.loads(there.stdout)} <= {name}
     told = laptop.jlr("run", name, "--runtime", "none", "--", "id", "-un")
     assert told.stdout == f"{account.name}\n"

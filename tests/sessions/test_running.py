@@ -102,7 +102,6 @@ def test_all_commands_give_a_program_one_url_and_a_browser_the_other(session: Se
     assert str(urlsplit(page).hostname).endswith(".localhost")
     for words, line in (
         (("url", name), url),
-        (("url", name, "--browser"), page),
         (("open", name, "--no-browser"), url),
         (("start", "lab", name, "--no-browser"), url),
     ):
@@ -149,16 +148,6 @@ def test_a_path_that_is_missing_opens_no_page(session: Session) -> None:
     opened = session.laptop.jlr("open", f"lba/{session.name}")
     failed(opened, 6, f"there is no `lba/{session.name}` in the session", "HOST/NAME")
     assert len(session.laptop.opened()) == before
-
-
-def test_start_with_a_notebook_leads_to_it(session: Session) -> None:
-    words = ("--notebook", "work/a.ipynb", "--no-browser")
-    missing = session.laptop.jlr("start", "lab", session.name, *words)
-    assert missing.status == 0, missing
-    assert "there is no `work/a.ipynb` in the session" in missing.stderr
-    made(session, "work/a.ipynb")
-    opened = session.laptop.jlr("start", "lab", session.name, *words)
-    assert "/lab/tree/work/a.ipynb?token=" in opened.stdout, opened
 
 
 def test_logs_show_what_the_server_said_and_no_token(session: Session) -> None:

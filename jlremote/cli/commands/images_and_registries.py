@@ -15,7 +15,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.options.container_flags import with_value
 from jlremote.cli.screen import reports, tables
-from jlremote.cli.screen.terminal import answer_either, as_json
+from jlremote.cli.screen.terminal import answer, answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.text import size_in_words
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 @command("image list")
 @shared.default_host_argument
 @option("--all every", "Include untagged (dangling) images, left by builds.")
-@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
 def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
@@ -218,7 +217,6 @@ def _removal_in_words(report: RemovalReport) -> str:
 @command("image pull")
 @shared.host_argument
 @click.argument("image")
-@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.image_json_option
 @shared.engine_options
 def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
@@ -230,7 +228,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 
     Examples:
         jlr image pull dgx nvcr.io/nvidia/pytorch:24.05-py3
-        jlr image pull hpc docker://me/torch --image-folder /scratch/me
+        jlr image pull hpc docker://me/torch
     """
     from jlremote.images import pull as workflow
 
@@ -265,7 +263,6 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @option("--password-stdin", "Read the password or API key from stdin.")
 @option("--keep", "Keep the key on the host, in the engine's settings.")
 @option("--forget", "Forget the key, here and on the host.")
-@shared.json_option("Print a JSON object.")
 @shared.engine_options
 def login(
     invocation: Invocation,
@@ -303,8 +300,7 @@ def login(
             if places
             else f"no key of {registry} is kept for {host}"
         )
-        facts = {"host": host, "registry": registry, "forgotten": places}
-        answer_either(text, facts)
+        answer(text)
         return
     key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
     request = workflow.LoginRequest(host, registry, username, key, keep, engine)
@@ -315,4 +311,4 @@ def login(
             f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
             "whether it is right shows at the first pull"
         )
-    answer_either(text, vars(report))
+    answer(text)

@@ -13,7 +13,7 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.options.shared import IMAGE_FOLDER, named_as_set
+from jlremote.cli.options.shared import named_as_set
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import NO_MEANING
 from jlremote.text import reason_of
@@ -39,7 +39,10 @@ creation_options = options(
         common=True,
         shell_complete=candidates.images,
     ),
-    _container("--image-folder FOLDER", IMAGE_FOLDER),
+    _container(
+        "--image-folder FOLDER",
+        "With --runtime apptainer: the folder of the host for pulled images.",
+    ),
     _repeated(
         "-v --volume SOURCE:TARGET",
         "Mount a folder (`~/...`) or volume of the host.",

@@ -196,7 +196,6 @@ def json_option(text: str) -> Callable[[Function], Function]:
 shared_option = option("--as-shared", "Join a session of another user.", group="Session")
 yes_option = option("-y --yes", "Do not ask before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
-IMAGE_FOLDER = "With --runtime apptainer: the folder of the host for pulled images."
 
 _SUDO = option(
     "--sudo/--no-sudo",
@@ -261,21 +260,18 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def choosing(
         *arguments: Any, host: str, runtime: str | None, sudo: bool | None, **options: Any
     ) -> Any:
-        engine = _chosen(host, runtime, sudo, options.pop("image_folder", None))
+        engine = _chosen(host, runtime, sudo)
         with named_as_set(host, {"runtime": runtime, "sudo": sudo}, ("runtime", "sudo")):
             return function(*arguments, host=host, engine=engine, **options)
 
     return _ENGINE(_SUDO(choosing))
 
 
-def _chosen(
-    host: str, runtime: str | None, sudo: bool | None, image_folder: str | None
-) -> EngineChoice:
+def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
     from jlremote.hosts.requests import EngineChoice
     from jlremote.laptop.settings import settings
 
-    near = {"runtime": runtime, "sudo": sudo, "image-folder": image_folder}
-    chosen = settings.load().chosen(host, near)
+    chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
     folder = chosen.get("image-folder")
     return EngineChoice(
         str(chosen.get("runtime", "auto")),
