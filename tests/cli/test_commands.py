@@ -1,7 +1,7 @@
 """What `open`, `url`, `list`, `status`, `logs`, `stop` and `disconnect` pass on and print."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,10 @@ import pytest
 from jlremote.demo.demo import DemoRequest
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
+from jlremote.images.login import LoginReport
 from jlremote.listing.session_report import SessionReport
 from jlremote.sessions.restart import RenewReport
-from jlremote.sessions.stop import StopAllReport, StopReport
+from jlremote.sessions.stop import StopReport
 from tests.cli.conftest import (
     ADDRESS,
     BASE,
@@ -147,6 +148,7 @@ def test_several_sessions_are_stopped_though_one_is_busy(jlr: Jlr, workflows: Wo
 
 
 STOPPED = StopReport("cont1", "dgx", ("stopped Jupyter",))
+LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
 RENEWED = RenewReport("c", "zih", "8", "7")
 
 
@@ -154,16 +156,11 @@ RENEWED = RenewReport("c", "zih", "8", "7")
     ("argv", "workflow", "answer", "told"),
     [
         (("stop", "cont1"), "sessions.stop.stop", STOPPED, [vars(STOPPED)]),
-        (
-            ("stop", "--all"),
-            "sessions.stop.stop_all",
-            StopAllReport((STOPPED,), None),
-            [vars(STOPPED)],
-        ),
-        (("stop", "--all"), "sessions.stop.stop_all", StopAllReport((), None), []),
+        (("stop", "--all"), "sessions.stop.stop_all", [STOPPED], [vars(STOPPED)]),
+        (("stop", "--all"), "sessions.stop.stop_all", [], []),
         (("open", "--no-browser"), "sessions.open.address", ADDRESS, {"url": URL, "page": PAGE}),
         (("restart", "c", "--force"), "sessions.restart.restart", REPORT, REPORT.to_json()),
-        (("start", "c", "--renew"), "sessions.restart.renew", RENEWED, RENEWED.to_json()),
+        (("start", "c", "--renew"), "sessions.restart.renew", RENEWED, vars(RENEWED)),
         (
             ("url", "c"),
             "sessions.open.address",
@@ -175,6 +172,13 @@ RENEWED = RenewReport("c", "zih", "8", "7")
             "images.pull.push",
             None,
             {"host": "dgx", "image": "a/b"},
+        ),
+        (("image", "login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
+        (
+            ("image", "login", "dgx", "--forget"),
+            "images.login.log_out",
+            ["this machine's keychain"],
+            {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),
         (("disconnect", "dgx"), "selection.destruction.disconnect", ["dgx"], [{"host": "dgx"}]),
         (("mount", "--unmount", "x"), "mounts.unmount.unmount", "/home/x", [{"local": "/home/x"}]),
@@ -193,9 +197,11 @@ def test_under_json_stdout_is_one_value_and_stderr_empty(
 def test_under_json_what_was_stopped_is_told_beside_the_error(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will(
-        "sessions.stop.stop_all", StopAllReport((STOPPED,), Busy("`lab/b` is busy", hint="wait"))
-    )
+    def stop_all(*_: object) -> Iterator[StopReport]:
+        yield STOPPED
+        raise Busy("`lab/b` is busy", hint="wait")
+
+    workflows.will("sessions.stop.stop_all", stop_all)
     outcome = jlr("stop", "--all", "--json")
     assert [done["name"] for done in json.loads(outcome.stdout)] == ["cont1"]
     error = {"error": "`lab/b` is busy", "hint": "wait", "exit": 7}

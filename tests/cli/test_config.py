@@ -109,16 +109,7 @@ box = { image = "x" }
         ),
         (("rm", "no", "--host", "gpu.lab.org"), "rm = true\n", "rm = false\n"),
         (("port", "8900", "--host", "gpu.lab.org"), "rm = true\n", "rm = true\nport = 8900\n"),
-        (("image", 'a"b\\', "--profile", "p"), None, '\n[profiles.p]\nimage = "a\\"b\\\\"\n'),
-        # what the built-in one says is kept, which a table in the file replaces
-        (
-            ("ipc", "host", "--profile", "nvidia"),
-            None,
-            (
-                '\n[profiles.nvidia]\nshm-size = "1g"\nulimit = ["memlock=-1", "stack=67108864"]\n'
-                'ipc = "host"\n'
-            ),
-        ),
+        (("image", 'a"b\\', "--host", "p"), None, '\n[hosts.p]\nimage = "a\\"b\\\\"\n'),
     ],
 )
 def test_a_setting_is_changed_and_the_other_lines_stay(

@@ -173,12 +173,7 @@ def document(host: str, job: Job) -> dict[str, Any]:
 
 
 @command("shell", takes_command=True, takes_line=True)
-@click.argument(
-    "where",
-    metavar="[SESSION|HOST/CONTAINER|HOST]",
-    required=False,
-    shell_complete=candidates.places,
-)
+@shared.where_argument
 @option("-u --user USER[:GROUP]", "User in the container.")
 @option("-w --workdir FOLDER", "Folder to start in.")
 @option(

@@ -100,12 +100,7 @@ def _session_or_path(
 
 
 @command("code")
-@click.argument(
-    "where",
-    metavar="[SESSION|HOST/CONTAINER|HOST]",
-    required=False,
-    shell_complete=candidates.places,
-)
+@shared.where_argument
 @click.argument("path", required=False)
 @option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
 @option("--print only_shown", "Print the command and open nothing.")

@@ -15,7 +15,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.options.container_flags import with_value
 from jlremote.cli.screen import reports, tables
-from jlremote.cli.screen.terminal import answer, answer_either, as_json
+from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.text import size_in_words
@@ -259,21 +259,13 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @command("image login")
 @shared.host_argument
 @click.argument("registry", default="nvcr.io")
-@option("--username NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
+@option("--username user NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
 @option("--password-stdin", "Read the password or API key from stdin.")
 @option("--keep", "Keep the key on the host, in the engine's settings.")
 @option("--forget", "Forget the key, here and on the host.")
+@shared.json_option("Print a JSON object.")
 @shared.engine_options
-def login(
-    invocation: Invocation,
-    host: str,
-    registry: str,
-    username: str | None,
-    password_stdin: bool,
-    keep: bool,
-    forget: bool,
-    engine: EngineChoice,
-) -> None:
+def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **options: Any) -> None:
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
 
     The key is asked for without echo and tested from the host. It stays in this machine's keychain
@@ -289,26 +281,26 @@ def login(
     """
     from jlremote.images import login as workflow
 
-    if forget and (keep or password_stdin):
+    if forget and (options["keep"] or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
     context = invocation.context()
     if forget:
-        places = workflow.log_out(host, registry, context, engine)
+        host, registry = options["host"], options["registry"]
+        places = workflow.log_out(host, registry, context, options["engine"])
         where = " and ".join(places)
         text = (
             f"forgot the key of {registry} for {host}, which was kept in {where}"
             if places
             else f"no key of {registry} is kept for {host}"
         )
-        answer(text)
+        answer_either(text, {"host": host, "registry": registry, "forgotten": places})
         return
     key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
-    request = workflow.LoginRequest(host, registry, username, key, keep, engine)
-    report = workflow.log_in(request, context)
+    report = workflow.log_in(workflow.LoginRequest(**options, key=key), context)
     text = f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}"
     if not report.accepted:
         text = (
             f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
             "whether it is right shows at the first pull"
         )
-    answer(text)
+    answer_either(text, vars(report))

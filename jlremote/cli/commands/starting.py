@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
 @container_flags.creation_options
-@shared.wait_option
-@shared.notify_option
-@shared.runtime_options
 @shared.python_options
 @cluster.cluster_options
 @cluster.reach_option
@@ -183,7 +180,7 @@ def _renew(options: dict[str, Any], context: Context) -> None:
         f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
         "name and local port and new kernels; `jlr open` opens it then"
     )
-    answer_either(words, report.to_json())
+    answer_either(words, vars(report))
 
 
 def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:

@@ -81,15 +81,10 @@ def show_config(
 @click.argument("setting", metavar="OPTION", shell_complete=candidates.settings)
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
 @option("--host HOST", "Change the settings of this host.", shell_complete=candidates.hosts)
-@option("--profile PROFILE", "Change this profile.", shell_complete=candidates.profiles)
 def set_config(
-    _invocation: Invocation,
-    setting: str,
-    values: tuple[str, ...],
-    host: str | None,
-    profile: str | None,
+    _invocation: Invocation, setting: str, values: tuple[str, ...], host: str | None
 ) -> None:
-    """Change a setting: in [defaults], or in [hosts.HOST] or [profiles.PROFILE].
+    """Change a setting: in [defaults], or in [hosts.HOST].
 
     Several values make a list; without a value the setting is removed.
 
@@ -101,9 +96,7 @@ def set_config(
     from jlremote.gpus.choice import parse_request
     from jlremote.laptop.settings.setting_change import change
 
-    if host is not None and profile is not None:
-        raise shared.refused_together("--host", "--profile")
-    table = ("hosts", host) if host else ("profiles", profile) if profile else ("defaults",)
+    table = ("hosts", host) if host else ("defaults",)
     if setting == "gpus" and len(values) == 1:
         parse_request(values[0])
     name = f"[{'.'.join(table)}]"
@@ -227,8 +220,8 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
 
     SHELL is `bash`, `zsh`, `fish` or `powershell`; the default is the shell that runs this command.
     It completes commands, options, hosts, sessions and paths, and images and free GPUs of a
-    host that is connected. Your startup files are not changed: where one has to be, the command
-    that does it is printed.
+    host that is connected. Your startup files are not changed: the command that does it, where the
+    shell needs it, is printed.
 
     Examples:
         jlr completion --install
@@ -244,5 +237,6 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
     file, command = shell_setup.install(shell)
     answer(f"wrote {file}")
     if command:
-        answer(f"{shell} does not look there yet; run this once in it:\n\n    {command}\n")
-    answer(f"each new {shell} completes `jlr`")
+        answer(f"if a new {shell} does not complete `jlr`, run this once in it:\n\n    {command}\n")
+    else:
+        answer(f"each new {shell} completes `jlr`")

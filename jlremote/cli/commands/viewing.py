@@ -161,7 +161,7 @@ def _show_reasons(listed: list[SessionReport]) -> None:
     f"Start with the last N lines. Default: {_LINES}, with --since all.",
     type=shared.number(0),
 )
-@option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
+@shared.since_option
 @option("--container", "Show the log of the container's own program.")
 def logs(
     invocation: Invocation, /, *, session: str | None, tail: int | None, **options: Any
@@ -197,7 +197,7 @@ def logs(
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-f --follow", "Follow the output until Ctrl-C; the job runs on.")
 @option("-n --tail N", "Start with the last N lines. Default: all.", type=shared.number(0))
-@option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
+@shared.since_option
 def job_logs(
     invocation: Invocation, job: str | None, follow: bool, tail: int | None, since: str | None
 ) -> None:

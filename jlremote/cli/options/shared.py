@@ -182,6 +182,12 @@ optional_host_argument = _host_argument()
 optional_named_host_argument = _host_argument(by_name=True)
 default_host_argument = _host_argument(default=True)
 session_argument = click.argument("session", required=False, shell_complete=candidates.sessions)
+where_argument = click.argument(
+    "where",
+    metavar="[SESSION|HOST/CONTAINER|HOST]",
+    required=False,
+    shell_complete=candidates.places,
+)
 
 
 def json_option(text: str) -> Callable[[Function], Function]:
@@ -195,6 +201,9 @@ def json_option(text: str) -> Callable[[Function], Function]:
 
 shared_option = option("--as-shared", "Join a session of another user.", group="Session")
 yes_option = option("-y --yes", "Do not ask before work is lost.")
+since_option = option(
+    "--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`."
+)
 image_json_option = json_option("Print the image as a JSON object.")
 
 _SUDO = option(
@@ -219,18 +228,6 @@ python_options = options(
         "Conda environment with Jupyter, where the session runs.",
         group="Jupyter",
     ),
-)
-notify_option = option(
-    "--notify/--no-notify",
-    "Tell on this desktop what happens: an end, a beginning, a time limit.",
-    group="This machine",
-)
-wait_option = option(
-    "--wait [=TIME]",
-    "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
-    group="GPUs",
-    flag_value="forever",
-    common=True,
 )
 browser_options = options(
     option(
