@@ -21,11 +21,12 @@ from jlremote.hosts.links import (
     link_on,
     undisturbed,
 )
-from jlremote.hosts.pools import ask_each, members, note_silent
+from jlremote.hosts.pools import ask_each, note_silent
 from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import is_pool
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -81,7 +82,7 @@ def of_pool(context: Context, pool: str) -> list[SessionReport]:
     Raises:
         JlrError: no host answers, or there is no such pool.
     """
-    answers = ask_each(members(pool), lambda host, its: on_host(its, host), context)
+    answers = ask_each(settings.load().pool(pool), lambda host, its: on_host(its, host), context)
     note_silent(answers, context)
     return [report for one in answers for report in one.answer or ()]
 

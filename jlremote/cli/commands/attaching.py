@@ -215,7 +215,6 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
 
 
 def _label(screen: LocalTerminal, *, keep: bool, name: str | None) -> str | None:
-    """Return the name of a kept shell, empty for the first one; `None` for another shell."""
     if not keep:
         if name is not None:
             raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")

@@ -108,7 +108,6 @@ def document(shown: Shown, host: str) -> Any:
 
 
 def _gpu_rows(gpu: Gpu) -> Iterator[Row]:
-    """Give the row of a GPU, and one for each of its MIG devices."""
     yield (
         str(gpu.index),
         gpu.name.removeprefix("NVIDIA "),
