@@ -1,12 +1,9 @@
 """The last states of jobs, noted in the jobs' folders by the first command that sees them.
 
 A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
-is asked, and `ending` gets its last state, the moment and the scheduler's exit code, if that is
-known, divided by `|`. After an end by a signal or by the scheduler the accounting is asked once,
-which knows who cancelled a job, but not the reason of a failure, which stands behind the state in
-`ending`; `accounted` says that it was asked. With
-the state of a job that runs comes the end of its time limit, which is kept in `until`. A job whose
-submission was cut off before its id was noted gets the id by the mark in its name.
+is asked, and `ending` gets its last state, the moment and the scheduler's exit code, divided by
+`|`. After an end by a signal or by the scheduler the accounting is asked once, which knows who
+cancelled a job; `accounted` says so. The end of a running job's time limit is kept in `until`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scripts for `sh -s`: several steps in one round trip, each with an output of its own.
 
-A step's output stands between two lines that hold a random marker, on stdout and on stderr (see the
-room's decisions). It is collected up to a limit, or decoded from the marker on as it comes.
+A step's output stands between two lines that hold a random marker, on stdout and on stderr. It is
+collected up to a limit, or decoded from the marker on as it comes.
 """
 
 from __future__ import annotations
@@ -64,11 +64,7 @@ def announced(script: str, marker: str) -> str:
 
 
 def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dict[str, Completed]:
-    """Return each step's result out of the script's whole output.
-
-    Raises:
-        JlrError: a step's end is missing, because the remote shell ended early.
-    """
+    """Return each step's result (`JlrError`: the shell ended early, so a step's end is missing)."""
     results: dict[str, Completed] = {}
     for name in steps:
         found = _between(stdout, name, marker)
@@ -187,8 +183,7 @@ class FromMarker:
 def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:
     """Run `steps` through `execute(script, output)` and return how each ended.
 
-    Raises:
-        JlrError: more than `limit` bytes came back, or the shell ended early.
+    Raises `JlrError` if more than `limit` bytes came back, or the shell ended early.
     """
     marker = new_marker()
     output = _Output(limit, marker.encode())

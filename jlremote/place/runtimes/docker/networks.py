@@ -27,10 +27,7 @@ def name_of(session: str, mark: str) -> str:
 
 
 def is_wanted(options: ContainerOptions) -> bool:
-    """Return whether a container with these options gets a network of its own.
-
-    `--link` is for containers of one network.
-    """
+    """Return whether a container gets its own network; `--link` is for those of one."""
     theirs = ("--net", "--network", "--link")
     words = (word.partition("=")[0] for word in options.engine_arguments)
     return options.network is None and not any(word in theirs for word in words)
@@ -149,11 +146,7 @@ def split(told: str) -> tuple[str, dict[str, list[str]]]:
 
 
 def alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> dict[str, str]:
-    """Return the addresses of a container that no neighbour can take, each with its network's id.
-
-    They are on bridges, not the default one, that no other container is on; unknown counts as
-    shared.
-    """
+    """Return a container's addresses that no neighbour can take, each with its network's id."""
     alone = {"bridge", inspected["Id"]}
     networks = inspected["NetworkSettings"].get("Networks") or {}
     return {
