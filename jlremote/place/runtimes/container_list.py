@@ -45,9 +45,8 @@ def script(engine: Engine) -> str:
     """Return the script that describes all containers and lists their processes."""
     ids = engine("ps", "--quiet", "--no-trunc")
     described = _of("$ids", inspect_argv(engine, _WHICH))
-    columns = ("-eo", "user:32,pid,args")
-    if engine.kind.program == "podman":
-        columns = ("huser", "hpid", "args")
+    podman = engine.kind.program == "podman"
+    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
     listed = _of('"$id"', engine("top", _WHICH, *columns))
     return (
         f"ids=$({command_line(ids)} --all) || exit\n"
