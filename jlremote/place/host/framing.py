@@ -69,7 +69,10 @@ def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dic
     for name in steps:
         found = _between(stdout, name, marker)
         if marker in stderr and marker not in stdout:
-            raise _moved_output()
+            raise NoShell(
+                "the output of the remote shell does not arrive",
+                hint="look for an `exec >` in the shell startup files on the host: it moves stdout",
+            )
         if found is None or not _STATUS.fullmatch(found[1]):
             raise ended_early(stdout, stderr)
         output, status = found
@@ -86,13 +89,6 @@ def _between(text: str, name: str, marker: str) -> tuple[str, str] | None:
     if not opened or not closed:
         return None
     return body, tail.partition("\n")[0].strip()
-
-
-def _moved_output() -> NoShell:
-    return NoShell(
-        "the output of the remote shell does not arrive",
-        hint="look for an `exec >` in the shell startup files on the host: it moves stdout",
-    )
 
 
 def ended_early(stdout: str, stderr: str) -> NoShell:

@@ -86,14 +86,9 @@ class Container:
         return self.labels.get(SESSION_LABEL) == self.name
 
     @property
-    def is_job(self) -> bool:
-        """Whether jlr made it for a job, as its own label says."""
-        return self.labels.get(JOB_LABEL) == self.name
-
-    @property
     def labelled_user(self) -> str:
         """The user of the host in the label, if jlr made it; empty for no user."""
-        made = self.is_session or self.is_job
+        made = self.is_session or self.labels.get(JOB_LABEL) == self.name
         return one_line(self.labels.get(USER_LABEL, "")) if made else ""
 
     def owner_beside(self, user: str) -> str | None:

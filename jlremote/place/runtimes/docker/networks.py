@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jlremote import __version__
-from jlremote.place.host.contract import PRINT_RECORD, RECORD, USER_LABEL
+from jlremote.place.host.contract import MINE, PRINT_RECORD, RECORD, USER_LABEL
 from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.container_options import NO_OPTIONS, ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
@@ -18,7 +18,6 @@ _DEFAULTS = ("bridge", "podman")
 _MARK_DIGITS = 8
 _MTU = "com.docker.network.driver.mtu"
 _OWNER = f'"--label={USER_LABEL}=$(id -un || id -u)"'
-_OF_THIS_USER = f'"--filter=label={USER_LABEL}=$(id -un || id -u)"'
 
 
 def name_of(session: str, mark: str) -> str:
@@ -109,7 +108,7 @@ def left_over(engine: Engine, *, remove: bool = False) -> str:
     show = command_line(engine("network", "inspect", "--format={{.Name}}"))
     act = f' && {command_line(engine("network", "rm"))} "$network" >/dev/null' if remove else ""
     return f"""\
-networks=$({find} {_OF_THIS_USER}) || exit
+networks=$({find} {MINE}) || exit
 for network in $networks; do
   on=$({on} "--filter=network=$network") || exit
   [ -n "$on" ] || {{ {show} "$network"{act}; }} || exit
