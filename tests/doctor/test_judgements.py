@@ -18,6 +18,7 @@ from jlremote.errors import (
     LinkLost,
     NameNotResolved,
     NeedsAuthentication,
+    NoShell,
     NotSSH,
     Usage,
 )
@@ -294,6 +295,7 @@ def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
         (ConnectionRefused("refused"), "port"),
         (NotSSH("a mail server"), "ssh server"),
         (LinkLost("it broke"), "ssh server"),
+        (NoShell("it runs no scripts"), "shell"),
         (HostKeyChanged("another key"), "host key"),
         (Authentication("not let in"), "login"),
     ],
