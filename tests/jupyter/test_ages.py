@@ -186,6 +186,7 @@ def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
     assert "open to all users of `lab`" in laptop.jlr("list").stdout
 
 
+@pytest.mark.long
 def test_an_old_server_with_a_password_asks_for_it_in_the_browser(
     laptop: Laptop, containers: ContainerFactory
 ) -> None:

@@ -114,7 +114,7 @@ def test_a_list_says_which_notebook_runs_and_for_how_long(
         assert " long.ipynb " in file_laptop.jlr("list").stdout
 
 
-@pytest.mark.parametrize("command", ["start --no-browser lab", "output"])
+@pytest.mark.parametrize("command", [LONG("start --no-browser lab"), "output"])
 def test_a_dead_recorder_is_noticed_and_started_again(
     file_laptop: Laptop, here: Container, command: str
 ) -> None:
