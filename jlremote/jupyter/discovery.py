@@ -56,7 +56,7 @@ def read_probe(output: str) -> Findings:
     """Read the probe's output."""
     records = [record.split(FIELD) for record in output.split(RECORD)]
     single = {record[0].strip(): record[1] for record in records if len(record) == 2}
-    place = _Place(
+    place = _Probed(
         single.get("directory", ""),
         read_listeners(single.get("listening", "")),
         single.get("sockets", ""),
@@ -84,7 +84,7 @@ def read_probe(output: str) -> Findings:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Probed:
     directory: str
     listeners: tuple[Listener, ...]
     sockets: str  # rows of the kernel's table, of the sockets in the folder
@@ -107,7 +107,7 @@ def _held(
     return tuple(held)
 
 
-def _server(record: list[str], place: _Place) -> Server:
+def _server(record: list[str], place: _Probed) -> Server:
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = socket_inodes(descriptors)
