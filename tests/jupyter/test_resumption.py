@@ -175,22 +175,6 @@ def test_resets_at_random_moments_lose_and_double_no_message(
     assert sum(map(answers("execute_reply", request), page.messages)) == 1
 
 
-def test_each_of_two_pages_has_its_own_queue(
-    server: LocalServer, kernel: str, tmp_path: Path
-) -> None:
-    other = Client(server, kernel)
-    other.connect()
-    # Only a page that the server has let in has a queue: it would miss what comes before.
-    other.read_until(answers("execute_reply", other.run("0")))
-    other.reset()
-    page = Client(server, kernel)
-    shaken(page, tmp_path / "stop", 5, seed=35)
-    other.connect()
-    other.read_until(lambda _: other.lines()[-1:] == page.lines()[-1:])
-    other.reset()
-    assert other.lines() == page.lines() == list(range(len(page.lines())))
-
-
 # As many times faster than in a session: a page that stands still for 25 s, and one for 60 s.
 FASTER = 20
 STILL, DEAD = 25 / FASTER, 60 / FASTER
