@@ -16,7 +16,7 @@ from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.images import image_commands
 from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
-from jlremote.place.host.shell_text import command_line, stdin_of, wait_while
+from jlremote.place.host.shell_text import APART, command_line, stdin_of, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors, networks
 from jlremote.place.runtimes.docker.docker_errors import OtherWay
@@ -30,9 +30,7 @@ from jlremote.text import one_line, printable
 
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
 _NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
-_KILLED = 128  # sh: and the signal's number
-_LAST_LINES = 6  # of pip's output, in an error
-_LOST_SECONDS = 10.0  # of the wait for a creation whose connection is lost
+_LOST_SECONDS = 10.0  # of the wait for a creation whose script is lost, or was ended
 
 
 def create(
@@ -90,8 +88,8 @@ def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     last_line = command_line(docker.logs_argv(engine, name, 1, follow=False))
     other = scripts.until_foreign_server("exit 1")
     ready = start.runtime.inside(name, waiting.until_ready(other))
-    # An `exec` that was killed ends a moment before the engine knows of its container's end.
-    until_known = wait_while(f'[ "$ready" -gt {_KILLED} ] && [ "$({running})" = true ]', 5)
+    # A killed `exec` (128 and the signal) ends a moment before the engine knows of the container's.
+    until_known = wait_while(f'[ "$ready" -gt 128 ] && [ "$({running})" = true ]', 5)
     return f"""\
 undo() {{ {remove} >/dev/null; forget; exit "$1"; }}
 {create} >/dev/null || {{ forget; exit {_NOT_CREATED}; }}
@@ -129,7 +127,8 @@ def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bo
 
     The host's shell finds out that user, and the network where it has set one (`networks`).
     Variables may precede the engine's name. The values of `environment` are taken off its
-    arguments, which all users of the host can read.
+    arguments, which all users of the host can read. Without its client docker would still create
+    the container, but `remove_marked` would not wait for it.
     """
     words, own, lines = variables.off_arguments(create, environment)
     head = words.index("create") + 1
@@ -139,7 +138,7 @@ def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bo
     )
     network = "${own:+--network=$own} " if own_network else ""
     command = f"{command_line(words[:head])} {label} {network}{command_line(words[head:])}"
-    command = "".join((*assigned, command))
+    command = "".join((*assigned, APART, command))
     return f"{{ {command} {stdin_of(lines)}}}" if lines else command
 
 
@@ -180,10 +179,10 @@ def remove_marked(start: StartContext, mark: str) -> None:
     shared = start.runtime.inside(
         start.name, scripts.is_shared(start.runtime, start.name, start.launch_id)
     )
-    # The script of a lost connection goes on; the brackets keep `grep` from finding itself.
+    # The creation goes on without its script; the brackets keep `grep` from finding itself.
     creating = f"grep -qs '[{mark[0]}]{mark[1:]}' /proc/[0-9]*/cmdline"
     script = (
-        f"{wait_while(creating, _LOST_SECONDS)}"
+        f"{wait_while(creating, _LOST_SECONDS, too_long='exit 1')}"
         f"ids=$({command_line(find)}) || exit 1\n"
         f'[ -z "$ids" ] || {{ ! {shared} >/dev/null 2>&1 && {command_line(remove)} $ids; }} ||\n'
         f"  exit 1\n"
@@ -281,7 +280,7 @@ def install_again(start: StartContext, container: Container) -> bool:
 
 def _pip_failed(start: StartContext, lines: list[str]) -> JlrError:
     lines = [printable(line).rstrip() for line in lines if line.strip()]
-    last = "\n".join(lines[-_LAST_LINES:]) or "(no output)"
+    last = "\n".join(lines[-6:]) or "(no output)"
     hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
     if start.runtime.has_containers and "no space left" in last.lower():
         hint = docker_errors.space_hint(start.engine)

@@ -10,9 +10,8 @@ import atexit
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from types import FrameType
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
 from jlremote.errors import JlrError
 
@@ -56,21 +55,26 @@ def ignore_ctrl_c() -> None:
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
-@contextmanager
-def undisturbed(undo: ExitStack | None = None) -> Iterator[None]:
+def undisturbed(undo: ExitStack | None = None) -> AbstractContextManager[None]:
     """Ignore Ctrl-C during the first second of a clean-up; a later one ends it at once."""
-    if not _in_main_thread():
-        yield
-        return
     since = time.monotonic()
 
-    def ignore_at_first(_number: int, _frame: FrameType | None) -> None:
+    def ignore_at_first() -> None:
         if time.monotonic() - since > UNDISTURBED_SECONDS:
             if undo is not None:
                 undo.pop_all()  # it would call the rest in spite of the exception
             raise KeyboardInterrupt(LEFT)
 
-    before = signal.signal(signal.SIGINT, ignore_at_first)
+    return on_ctrl_c(ignore_at_first)
+
+
+@contextmanager
+def on_ctrl_c(then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` at each Ctrl-C during a `with` block of the main thread."""
+    if not _in_main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: then())
     try:
         yield
     finally:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from typing import TypeVar
@@ -15,6 +13,7 @@ from typing import TypeVar
 from jlremote import times
 from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
 from jlremote.hosts.context import Context
+from jlremote.hosts.rollback import on_ctrl_c
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.place.clusters.scheduler import SchedulerSilent
@@ -63,7 +62,7 @@ def follow(
         f"`jlr job stop {handle.selector}` ends it"
     )
     try:
-        with _ctrl_c(watch.interrupted):
+        with on_ctrl_c(watch.interrupted):
             return watch.to_the_end(), watch.handle
     except (KeyboardInterrupt, SystemExit, OSError):
         stays = "stays queued" if watch.queued else "keeps running"
@@ -209,18 +208,6 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
             if pause == PAUSES[0]:
                 context.progress.note(f"{lost.message}; `{what}` keeps running; trying again")
         threading.Event().wait(pause)
-
-
-@contextmanager
-def _ctrl_c(then: Callable[[], None]) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: then())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:

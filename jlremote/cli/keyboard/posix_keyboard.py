@@ -64,6 +64,14 @@ class PosixKeyboard:
             os.write(self._tell_changed, b"-")
 
 
+def typed_line(reader: TextIO) -> str:
+    """Return the next line that is typed, empty at the end."""
+    # A Ctrl-C just before a `read` that waits would be noticed at its end only.
+    while not select.select([reader], [], [], 0.2)[0]:
+        pass
+    return reader.readline()
+
+
 @contextlib.contextmanager
 def without_echo(reader: TextIO) -> Iterator[None]:
     """Switch the terminal's echo off during a `with` block."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TextIO
 
-from jlremote.cli.keyboard import TERMINAL, without_echo
+from jlremote.cli.keyboard import TERMINAL, typed_line, without_echo
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import NeverAsks, Question, unanswered
 from jlremote.text import printable
@@ -44,25 +44,16 @@ class Person:
                 return "yes"
             if self._remember is False or question.kind == "remember-again":
                 raise NeedsAuthentication("not remembered this time")
+        keys, screen = map(Path, TERMINAL)
         with contextlib.ExitStack() as stack:
-            try:
-                terminal = stack.enter_context(_terminal())
+            try:  # two files: Python seeks in one that is read and written, which no terminal can
+                reader = stack.enter_context(keys.open(encoding="utf-8", errors="replace"))
+                writer = stack.enter_context(screen.open("w", encoding="utf-8", errors="replace"))
             except OSError as failure:
                 hint = f"run the command once in a terminal; {_STAYS}"
                 raise unanswered(question, hint) from failure
             stack.enter_context(self._paused())
-            return _answer(question, terminal)
-
-
-@contextlib.contextmanager
-def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
-    # Two files, because Python seeks in one that is read and written, and a terminal cannot seek.
-    keys, screen = map(Path, TERMINAL)
-    with (
-        keys.open(encoding="utf-8", errors="replace") as reader,
-        screen.open("w", encoding="utf-8", errors="replace") as writer,
-    ):
-        yield reader, writer
+            return _answer(question, (reader, writer))
 
 
 def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
@@ -100,7 +91,7 @@ def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:
             stack.enter_context(without_echo(reader))
         writer.write(prompt)
         writer.flush()
-        typed = reader.readline()
+        typed = typed_line(reader)
     if not typed.endswith("\n"):
         writer.write("\n")
         raise NeedsAuthentication("the question was not answered", hint="run the command again")

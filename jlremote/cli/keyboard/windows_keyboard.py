@@ -84,6 +84,11 @@ def _mode(handle: int) -> int:
     return mode.value
 
 
+def typed_line(reader: TextIO) -> str:
+    """Return the next line that is typed, empty at the end."""
+    return reader.readline()
+
+
 @contextlib.contextmanager
 def without_echo(reader: TextIO) -> Iterator[None]:
     """Switch the console's echo off during a `with` block."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TRIES = 5
 # A script ends as soon as it is told to, unless the host is out of reach.
 END_SECONDS = 2.0
+_ENDS = frozenset(("error", "result"))  # the last message has one of these
 # After so many seconds without an answer the link is asked whether the host answers at all; with
 # the time that it takes for that, a person is told after three.
 UNANSWERED_SECONDS = 2.0
@@ -74,7 +75,12 @@ class Caller:
                 new = not self.files.key.exists() or self.files.restoring.exists()
                 shown.enter_context(self.waiting(f"Connect to {self.files.host}", long=new))
             with self._accepted(request, start=start) as socket:
-                yield Call(socket, self, request, shown)
+                call = Call(socket, self, request, shown)
+                try:
+                    yield call
+                except (KeyboardInterrupt, SystemExit):
+                    call.end_script()
+                    raise
 
     def _accepted(self, request: Message, *, start: bool) -> Socket:
         """Return the socket of a link that has accepted the request.
@@ -89,16 +95,13 @@ class Caller:
                 if not start:
                     raise
                 continue
-            try:
-                send(socket, request)
-                if "accepted" in next_message(socket, self.files):
-                    return socket
-            except (EOFError, OSError):
-                pass
-            except BaseException:
-                socket.close()
-                raise
-            socket.close()
+            with ExitStack() as stack:
+                stack.callback(socket.close)
+                with suppress(EOFError, OSError):
+                    send(socket, request)
+                    if "accepted" in next_message(socket, self.files):
+                        stack.pop_all()
+                        return socket
         raise Bug(
             f"the link to `{self.files.host}` ends as soon as it is used",
             hint=f"its log is {self.files.log}",
@@ -164,10 +167,7 @@ class Call:
                     f"the link to `{files.host}` ended before it answered",
                     hint=f"try again; its log is {files.log}",
                 ) from gone
-            except (KeyboardInterrupt, SystemExit):
-                self._end_script()
-                raise
-            self._runs_script = self._runs_script or "connected" in message
+            self._runs_script |= "connected" in message
             self._is_answered = "connected" not in message
             self._shown.close()
             if "ask" in message:
@@ -177,6 +177,8 @@ class Call:
                 continue
             if "connected" in message and not self._in_terminal:  # which has words of its own
                 self._wait("Wait for")
+            if not _ENDS.isdisjoint(message):
+                self._runs_script = False
             if "error" in message:
                 raise self._caller.explain(from_json(message))
             yield message
@@ -196,14 +198,16 @@ class Call:
         """Return the socket, which carries another protocol after the result."""
         return plain_socket(self._socket)
 
-    def _end_script(self) -> None:
+    def end_script(self) -> None:
         """End the script and wait for it, so that rollback does not run beside it."""
-        if not self._runs_script:
-            return
         with suppress(EOFError, OSError, ValueError):
+            if not self._runs_script and is_there(self._socket, 0):
+                self._runs_script = "connected" in receive(self._socket)  # it was not read yet
+            if not self._runs_script:
+                return
             send(self._socket, {"end": True})
             while is_there(self._socket, END_SECONDS):
-                if not {"error", "result"}.isdisjoint(receive(self._socket)):
+                if not _ENDS.isdisjoint(receive(self._socket)):
                     return
 
     def _reply(self, message: Message) -> Message:

@@ -27,6 +27,8 @@ case $1 in */*) ;; *) command -v "$1" >/dev/null || {
   printf '%s: command not found\\n' "$1" >&2; exit 127
 };; esac
 """
+# Begins a command that a signal to its script leaves alone, if the host has `setsid`.
+APART = "$(command -v setsid) "
 TOOK_TOO_LONG = 124  # the exit status of `timeout`
 # Changes to the folder `$1`; `~` is the home, though it was quoted.
 IN_FOLDER = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac'

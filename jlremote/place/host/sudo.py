@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from jlremote.place.host.shell_text import command_line
+from jlremote.place.host.shell_text import APART, command_line
 
 # `-A` fails if no program is named; it never asks at a terminal.
 SUDO = ("sudo", "-A", "-k")
@@ -71,7 +71,7 @@ def by_hand(script: str) -> str:
     """Return a script as a person would type it, with a `sudo` that asks at the terminal."""
     for words in (SUDO, SUDO_IF_KNOWN):
         script = script.replace(f"{' '.join(words)} ", "sudo ")
-    return script
+    return script.replace(APART, "")
 
 
 def given(script: str, password: str) -> str:

@@ -37,7 +37,6 @@ _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 # RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
 _MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
-_MODES_END = b"\0"
 _PLAIN = frozenset((ascii_letters + digits + " _-./:,=+@").encode())
 # A server may refuse a terminal and run the command; engines say no more than "not a TTY" of it.
 _TELL = b"""\
@@ -51,7 +50,7 @@ _COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
 def pty_request(kind: str, size: os.terminal_size) -> bytes:
     """Return the details of a `pty-req`."""
     modes = b"".join(bytes((mode,)) + value.to_bytes(4, "big") for mode, value in _MODES.items())
-    return string(kind.encode()) + window_change(size) + string(modes + _MODES_END)
+    return string(kind.encode()) + window_change(size) + string(modes + b"\0")
 
 
 def window_change(size: os.terminal_size) -> bytes:
@@ -175,13 +174,13 @@ class ShellSession:
             channel.ask(b"session")
             try:
                 self._await_answer(channel)
+                self._deadline.check()  # nothing begins for a command that is gone
             except BaseException:
                 channel.close()
                 raise
             if channel.is_granted:
                 return channel
             channel.close()
-            self._deadline.check()
             if not self._transport.is_active():
                 raise NotBegun("the connection is gone")
             if self._slots.make_room(self._deadline.remaining(PAUSES[-1])):

@@ -18,8 +18,15 @@ from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
 from jlremote.link.wire.link_files import LinkFiles, link_files
-from jlremote.link.wire.protocol import NotProved, authenticate_command, receive, send
+from jlremote.link.wire.protocol import (
+    NotProved,
+    authenticate_command,
+    is_there,
+    receive,
+    send,
+)
 from jlremote.questions import NeverAsks
+from tests.lab.programs import PATIENCE
 
 SECRET = b"of this test"
 Socket = sockets.Connection
@@ -122,7 +129,10 @@ def test_a_request_that_was_accepted_is_not_sent_again(link: FakeLink, caller: C
     assert len(link.requests) == 1
 
 
-def test_ctrl_c_ends_the_script_and_waits_for_that(link: FakeLink, caller: Caller) -> None:
+@pytest.mark.parametrize("begun", [True, False])
+def test_ctrl_c_ends_the_script_and_waits_for_that(
+    begun: bool, link: FakeLink, caller: Caller
+) -> None:
     heard: list[dict[str, Any]] = []
 
     def run(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
@@ -133,27 +143,18 @@ def test_ctrl_c_ends_the_script_and_waits_for_that(link: FakeLink, caller: Calle
 
     link.answers = [run]
     with pytest.raises(KeyboardInterrupt):
-        run_until_interrupted(caller)
+        run_until_interrupted(caller, begun=begun)
     assert heard == [{"end": True}]
 
 
-def run_until_interrupted(caller: Caller) -> None:
-    """Run a script, and press Ctrl-C once it has begun."""
+def run_until_interrupted(caller: Caller, *, begun: bool) -> None:
+    """Run a script, and press Ctrl-C once it has begun, or before the command knows of that."""
     with caller.call("run") as running:
-        for message in running.messages():
-            assert "connected" in message
-            monkey = pytest.MonkeyPatch()
-            monkey.setattr(call, "next_message", interrupted(monkey))
-
-
-def interrupted(monkey: pytest.MonkeyPatch) -> Callable[[Any, Any], Any]:
-    """Return a `next_message` during which Ctrl-C is pressed, once."""
-
-    def next_message(*_: Any) -> Any:
-        monkey.undo()
+        if begun:
+            assert "connected" in next(running.messages())
+        else:
+            assert is_there(running._socket, PATIENCE)
         raise KeyboardInterrupt
-
-    return next_message
 
 
 def test_a_new_link_restores_before_it_is_asked(files: LinkFiles, link: FakeLink) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +15,11 @@ from jlremote.errors import Busy, JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.gpus.leases import Lease
 from jlremote.hosts.requests import StartRequest
+from jlremote.place.host.sudo import by_hand
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.runtime import ContainerSpec
+from tests.lab.programs import wait_until
 from tests.stories.containers.parts import Answer, Start, inspected, refused, start
 
 SPEC = ContainerSpec("cont1", "torch")
@@ -60,6 +66,20 @@ def test_a_container_gets_a_network_of_its_own_unless_one_was_chosen(
     new_container.create(begun.context, replace(SPEC, options=options), AllocatedGpus())
     [script] = begun.host.texts("create")
     assert ("docker network create" in script) == own
+
+
+def test_the_end_of_its_script_does_not_end_a_creation_unseen(tmp_path: Path) -> None:
+    """Docker would finish it after the rollback has looked, which waits for its client."""
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\n[ "$1" != create ] || { : >"$0.1"; sleep 0.5; : >"$0.2"; }')
+    docker.chmod(0o700)
+    begun, path = creating(RUNS), f"{tmp_path}:{os.environ['PATH']}"
+    new_container.create(begun.context, SPEC, AllocatedGpus())
+    argv = ("sh", "-c", *begun.host.texts("create"))
+    with subprocess.Popen(argv, env={"PATH": path}, start_new_session=True) as script:
+        wait_until((tmp_path / "docker.1").exists, "the creation")
+        os.killpg(script.pid, signal.SIGTERM)
+    wait_until((tmp_path / "docker.2").exists, "its end")
 
 
 def test_a_missing_image_is_no_error_but_nothing() -> None:
@@ -139,5 +159,5 @@ def test_leased_gpus_are_tied_to_the_container_in_the_same_round_trip() -> None:
 
 
 def test_the_owner_s_label_is_found_out_by_the_host() -> None:
-    text = new_container.with_owner(DOCKER("create", "--name=x", "torch"))
+    text = by_hand(new_container.with_owner(DOCKER("create", "--name=x", "torch")))
     assert text == 'docker create "--label=org.jlremote.user=$(id -un || id -u)" --name=x torch'

@@ -13,6 +13,7 @@ from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed
+from jlremote.place.host.sudo import by_hand
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import Container
@@ -139,7 +140,7 @@ def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
         StartRequest("dgx", "cont1", image="torch", options=options),
     )
     plan = provision.plan(begun.context, NOTHING, AllocatedGpus(engine="device=0"))
-    verbs = [line.split()[1] for line in plan]
+    verbs = [by_hand(line).split()[1] for line in plan]
     assert verbs == ["pull"] * pulls + ["network", "create", "start", "exec"]
     network = plan[pulls].split()[-1]
     assert network.startswith("jlr-cont1-")
