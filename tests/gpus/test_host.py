@@ -16,7 +16,7 @@ from tests.gpus.conftest import GpuHost, Sleeper
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.sessions.parts import failed
 
 
@@ -127,7 +127,7 @@ def test_watching_gives_one_object_a_line_and_leaves_nothing_on_the_host(
         assert next(found for found in map(json.loads, watching.stdout) if not found["notes"])
         watching.send_signal(signal.SIGINT)
         watching.stdout.close()
-        assert watching.wait(timeout=20) in (0, 1)
+        assert watching.wait(timeout=PATIENCE) in (0, 1)
     wait_until(lambda: on_the_host(account) <= before, "the end of the loop on the host")
 
 

@@ -24,6 +24,7 @@ from jlremote.link.wire.protocol import NotProved, authenticate_link
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk, logins
@@ -75,7 +76,7 @@ def test_a_killed_link_comes_back_with_its_sessions_on_their_ports(
     ports = [desk.start(name).local_port for name in names]
     first = desk.process()
     first.kill()
-    first.wait(10)
+    first.wait(PATIENCE)
     # Even of many commands at once none may find the new link without them.
     calls = [Call(lambda: desk.link().status(connect=True)) for _ in range(10)]
     for status in [call.result() for call in calls]:

@@ -22,6 +22,7 @@ from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
+from tests.lab.programs import PATIENCE
 from tests.lab.remote_host import Keys, running_sshd
 
 # What was promised, and half as much again where the tests share two cores.
@@ -100,7 +101,7 @@ def _asked_after(command: int, silent: socket.socket) -> socket.socket:
     Others are what tests have left.
     """
     since = psutil.Process(command).create_time()
-    silent.settimeout(20)
+    silent.settimeout(PATIENCE)
     while True:
         asking, _ = silent.accept()
         pid, _, _ = struct.unpack(

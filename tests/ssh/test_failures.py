@@ -36,6 +36,7 @@ from jlremote.ssh.failures import explain, explain_channel, translated
 from jlremote.ssh.transport.server_socket import connect_tcp
 from tests.lab.accounts import Account
 from tests.lab.ports import free_port
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.ssh.conftest import StartServer
 from tests.ssh.laptop import Laptop
@@ -129,7 +130,7 @@ def answering(words: bytes, *, close: bool) -> Iterator[int]:
         thread.start()
         yield listener.getsockname()[1]
         ended.set()
-        thread.join(5)
+        thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import pytest
 from keyring.backends import fail, null
 
 from jlremote.laptop.secrets import Secrets, is_real, open_secrets
+from tests.lab.programs import PATIENCE
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -63,7 +64,7 @@ class Hanging(Memory):
 
     def get_password(self, service: str, username: str) -> str | None:
         self.calls += 1
-        self.released.wait(30)
+        self.released.wait(PATIENCE)
         return "late"
 
 

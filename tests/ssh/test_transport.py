@@ -16,7 +16,7 @@ from jlremote.ssh.connect import SSHConnection
 from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
 from jlremote.ssh.wire_format import direct_tcpip
 from tests.lab.accounts import Account
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.lab.sshd import SSHServer
 from tests.ssh.channels.parts import Handler
 from tests.ssh.conftest import StartServer
@@ -85,7 +85,7 @@ def test_probes_at_once_each_get_an_answer_while_keys_are_renewed(
         for probe in probes:
             probe.start()
         for thread in (*probes, busy):
-            thread.join(30)
+            thread.join(PATIENCE)
         assert len(times) == 20
 
 
@@ -106,7 +106,7 @@ def test_a_server_that_asks_whether_we_are_alive_gets_an_answer_from_a_tunnel(
         assert not connection.wait_closed(3.5)
         assert handler.events == ["opened"]
     loop.stop()
-    running.join(5)
+    running.join(PATIENCE)
     loop.close()
 
 
@@ -153,7 +153,7 @@ def test_a_probe_keeps_its_deadline_when_the_connection_is_stuck(
             connection.probe(1)
         assert time.monotonic() - began < 3
         connection.close()
-        filling.join(10)
+        filling.join(PATIENCE)
         assert not filling.is_alive()
         host.thaw_connections()
 

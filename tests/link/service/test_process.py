@@ -22,6 +22,7 @@ from jlremote.link.service import link_process
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.questions import NeverAsks
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import until
 from tests.outages.parts import within
 
@@ -46,7 +47,7 @@ def running(files: LinkFiles) -> Iterator[psutil.Process]:
         yield process
     finally:
         assert link.shut_down()
-    process.wait(20)  # until then it removes its files
+    process.wait(PATIENCE)  # until then it removes its files
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
@@ -221,7 +222,7 @@ def test_a_signal_adds_the_stacks_of_a_link_that_goes_on(
         assert link.status().state == "down"
     finally:
         assert link.shut_down()
-    process.wait(20)
+    process.wait(PATIENCE)
 
 
 @pytest.mark.parametrize(
