@@ -41,6 +41,7 @@ from tests.link.fakes import new_server
 from tests.long import LONG
 from tests.sessions.parts import Session, started
 
+pytestmark = pytest.mark.lab  # JupyterLab itself runs
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: the end is a reset, and what is under way is lost
 UNTIL = """\
 import itertools, os, time
