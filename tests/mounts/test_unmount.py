@@ -12,7 +12,7 @@ import pytest
 from pexpect import EOF
 
 from tests.lab.line import Line
-from tests.lab.programs import PATIENCE
+from tests.lab.programs import PATIENCE, load
 from tests.mounts.parts import Desk, attempt, own, until, works
 from tests.outages.parts import within
 
@@ -95,7 +95,7 @@ def test_a_mount_whose_sshfs_was_killed_is_dead_and_can_be_taken_away(desk: Desk
     [sshfs] = desk.sshfs()
     sshfs.kill()
     sshfs.wait(PATIENCE)
-    assert attempt("ls", str(desk.local)).seconds < 5
+    assert attempt("ls", str(desk.local)).seconds < 5 * load()
     assert desk.states() == ["dead"]
     desk.unmount()
     assert not desk.is_mounted()

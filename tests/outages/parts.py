@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import time
@@ -18,6 +17,7 @@ from playwright.sync_api import Page
 from tests.lab.accounts import Account
 from tests.lab.browser import outputs
 from tests.lab.laptop import Laptop
+from tests.lab.programs import load
 from tests.link.desk import is_link
 from tests.sessions.parts import Kernel, Session
 
@@ -27,7 +27,7 @@ BUSY = 3.0
 
 def busy() -> float:
     """Return how much longer all may take now: more where more programs want the cores."""
-    return max(BUSY, os.getloadavg()[0] / (os.cpu_count() or 1))
+    return max(BUSY, load())
 
 
 @contextmanager
