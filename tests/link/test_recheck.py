@@ -12,6 +12,7 @@ from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from jlremote.place.host.addresses import Target
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, new_endpoint, until
 from tests.link.parts import KEY, Parts, state_of
 
@@ -54,7 +55,7 @@ def test_a_closed_or_taken_port_is_looked_for_at_the_next_request(
     assert forward.settled(20)
     assert state_of(forward) == state
     parts.settle(seen_at(OWN))
-    assert forward.wait(20)[1] == OWN
+    assert forward.wait(PATIENCE)[1] == OWN
     assert state_of(forward) == State.UP
 
 
@@ -64,11 +65,11 @@ def test_only_a_port_that_others_may_take_is_proved_again(
 ) -> None:
     forward = new_port(parts)
     parts.settle(seen_at(target))
-    assert forward.wait(20)[1] == target
+    assert forward.wait(PATIENCE)[1] == target
     assert forward.wait(0)[1] == target  # a proof holds for a moment, for all who come with it
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
     parts.settle(seen_at(target))
-    assert forward.wait(20)[1] == target
+    assert forward.wait(PATIENCE)[1] == target
     assert len(parts.asked) == proofs
 
 

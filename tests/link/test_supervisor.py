@@ -12,6 +12,7 @@ from jlremote.errors import (
 )
 from jlremote.link.connection.supervisor import IN_BACKGROUND
 from jlremote.link.wire.states import State
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, FakeConnection, FakePerson, until, waiters
 from tests.link.parts import Watched
 
@@ -50,7 +51,7 @@ def test_a_lost_connection_is_made_again_in_the_background(watched: Watched) -> 
     watched.dialed(2)
     assert watched.dialer.askers[1] is IN_BACKGROUND
     assert watched.state is State.RECONNECTING
-    waiting = Call(lambda: watched.supervisor.wait(20))
+    waiting = Call(lambda: watched.supervisor.wait(PATIENCE))
     again = FakeConnection()
     watched.dialer.outcomes.put(again)
     assert waiting.result() is again
@@ -85,7 +86,7 @@ def test_a_reconnect_that_is_refused_waits_for_a_person(
     until(lambda: watched.state is State.NEEDS_AUTH, "the refusal")
     # Waiting requests fail at once, and nothing is tried until a person can be asked.
     with pytest.raises(type(refusal), match=refusal.message):
-        watched.supervisor.wait(20)
+        watched.supervisor.wait(PATIENCE)
     assert len(watched.dialer.askers) == 2
     person, again = FakePerson("123456"), FakeConnection()
     watched.dialer.outcomes.put(again)
@@ -109,5 +110,5 @@ def test_the_end_closes_the_connection_and_wakes_waiting_requests(watched: Watch
     watched.supervisor.end()
     assert connection.gone.is_set()
     with pytest.raises(JlrError):
-        watched.supervisor.wait(20)
+        watched.supervisor.wait(PATIENCE)
     assert len(watched.dialer.askers) == 1

@@ -172,7 +172,7 @@ def test_a_link_that_falls_silent_in_a_conversation_is_told_with_its_process(
     def fall_silent(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
         if accepts:
             send(socket, {"accepted": True})
-        assert given_up.wait(20)
+        assert given_up.wait(PATIENCE)
 
     link.answers = [fall_silent]
     try:

@@ -16,6 +16,7 @@ from jlremote.link.mount_streams import Mounts
 from jlremote.mounts.connector import WELCOME
 from jlremote.ssh.forward.sftp_streams import SftpStreams
 from jlremote.ssh.interfaces import Connection
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, until
 
 
@@ -84,7 +85,7 @@ class Parts:
             link.connect(str(self.address))
             assert link.recv(1) == WELCOME
             socket.send_fds(link, [name.encode()], [theirs.fileno()])
-        mine.settimeout(20)
+        mine.settimeout(PATIENCE)
         return mine
 
 

@@ -21,6 +21,7 @@ from jlremote.link.service import link_process
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.questions import NeverAsks
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import until
 from tests.outages.parts import within
 
@@ -45,7 +46,7 @@ def running(files: LinkFiles) -> Iterator[psutil.Process]:
         yield process
     finally:
         assert link.shut_down()
-    process.wait(20)  # until then it removes its files
+    process.wait(PATIENCE)  # until then it removes its files
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")

@@ -15,6 +15,7 @@ from jlremote.ssh.channels.channel_registry import PAUSES
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.sftp_streams import LinkGuard, SftpStream, stays_inside
 from jlremote.ssh.wire_format import string
+from tests.lab.programs import PATIENCE
 from tests.ssh.channels.parts import Transport
 
 ANSWER = struct.pack(">IBI", 6, 102, 1) + b"x"
@@ -34,7 +35,7 @@ class Desk:
         self.transport = Transport()
         self.loop = EventLoop()
         self.local, theirs = socket.socketpair()
-        self.local.settimeout(5)
+        self.local.settimeout(PATIENCE)
         self.ends: list[str | None] = []
         connection: Any = Connection(self.transport)
         self.stream = SftpStream(connection, theirs, "/project", self.loop, self.ends.append)
