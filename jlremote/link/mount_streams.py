@@ -16,8 +16,8 @@ from jlremote.link.connection.backoff import keep_going
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.sftp_streams import Ended, SftpStream, SftpStreams
-from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
 

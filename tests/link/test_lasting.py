@@ -18,7 +18,7 @@ from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.protocol import authenticate_link
 from jlremote.link.wire.states import State
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 from tests.link.fakes import (
     FakeConnection,
     FakeDialer,

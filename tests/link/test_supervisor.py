@@ -17,7 +17,7 @@ from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import IN_BACKGROUND, Supervisor
 from jlremote.link.wire.states import State
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 from tests.link.fakes import Call, FakeConnection, FakeDialer, FakePerson, until, waiters
 
 

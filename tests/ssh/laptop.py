@@ -14,7 +14,8 @@ from pathlib import Path
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import resolve
-from jlremote.ssh.connect import SSHConnection, connect
+from jlremote.ssh.connect import connect
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
 from tests.lab.programs import run
@@ -108,7 +109,7 @@ class Laptop:
         keychain: Keychain | None = None,
         remember: Remember = "no",
         folder: Path = Path(),
-    ) -> Iterator[SSHConnection]:
+    ) -> Iterator[Connection]:
         """Connect our way, and close afterwards."""
         connection = connect(
             resolve(host, self.config, folder),
