@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from functools import partial
+from itertools import count
 
 from jlremote.gpus import snapshot_script, taking
 from jlremote.gpus.assigned import Within
@@ -18,13 +19,13 @@ from jlremote.link.client.link import Link
 from jlremote.place.clusters.scheduler import ClusterGpus, SchedulerSilent
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_gpus
-from jlremote.place.host.contract import GROUP, Host, run_script
+from jlremote.place.host.contract import FIELD, RECORD, Host, run_script
 from jlremote.place.runtimes.engine.kinds import Argv
 
 NOT_FOUND = 127  # the status of a shell that finds no such command
+_CONTAINERS = f"containers{FIELD}"  # how the record of what engines and Slurm have given begins
+_LOOKS = 10
 CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, which forbids loops
-
-T = TypeVar("T")
 
 
 def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
@@ -82,52 +83,35 @@ def _watch_cluster(
 
 
 def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
-    """Yield the host's own GPUs every `seconds` seconds, from one script that runs there.
+    """Yield the host's own GPUs every `seconds` seconds.
+
+    What was last known of engines and Slurm counts for ten looks, as they answer slowly.
 
     Raises:
-        CannotAsk: nothing on the host knows, or the script ended.
+        CannotAsk: nothing on the host knows.
     """
-
-    def begin() -> tuple[Inventory, Iterator[Inventory]]:
-        looks = _own(link, seconds)
-        return next(looks), looks
-
-    first, others = _anywhere(link, begin)
-    yield first
-    yield from others
-
-
-def _own(link: Link, seconds: float) -> Iterator[Inventory]:
-    last: Inventory | None = None
-    asked = snapshot_script.snapshots(seconds, engines_asked(link.name))
-    with link.stream(asked) as output:
-        text = ""
-        for piece in output:
-            *whole, text = (text + piece).split(GROUP)
-            for snapshot in whole:
-                last = _next(last, snapshot, link.name)
-                yield last
-    raise CannotAsk(f"`{link.name}` stopped reporting its GPUs")
-
-
-def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
-    try:
-        found = read(snapshot, host)
-    except CannotAsk as silent:
-        if last is None:
-            raise
-        return last.unanswered(silent.message)
-    return found if last is None else found.with_lost(last.gpus)
+    last, given = ask(link), ""
+    yield last
+    for turn in count():
+        threading.Event().wait(seconds)
+        engines = None if given and turn % _LOOKS else engines_asked(link.name)
+        script = snapshot_script.snapshot(engines)
+        printed = run_script(link, script, timeout=ASK_SECONDS).stdout
+        if engines is not None:
+            found = (each for each in printed.split(RECORD) if each.startswith(_CONTAINERS))
+            given = next(found, given)
+        try:
+            last = read(f"{printed}{given}{RECORD}", link.name).with_lost(last.gpus)
+        except CannotAsk as silent:
+            last = last.unanswered(silent.message)
+        yield last
 
 
 def ask(
     host: Link, note: Callable[[str], object] | None = None, within: Within | None = None
 ) -> Inventory:
     """Return the GPUs of a host with their users, in one round trip; see `taking.ask`."""
-    return _anywhere(host, lambda: taking.ask(host, engines_asked(host.name), note, within))
-
-
-def _anywhere(host: Link, look: Callable[[], T]) -> T:
+    look = partial(taking.ask, host, engines_asked(host.name), note, within)
     try:
         return look()
     except NvidiaSmiMissing as missing:

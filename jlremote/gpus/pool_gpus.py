@@ -83,15 +83,10 @@ class _WatchedHost:
         return _Answer(self.name, silent)
 
     def _watch(self, seconds: float, context: Context) -> None:
-        known: Inventory | None = None
         while True:
             try:
                 for found in own_gpus(_connected(self.name, context), seconds):
-                    known = found if known is None else found.with_lost(known.gpus)
-                    self._note(_Answer(self.name, known))
-            except CannotAsk as failure:
-                kept = known and known.unanswered(failure.message)
-                self._note(_Answer(self.name, kept, None if kept else failure))
+                    self._note(_Answer(self.name, found))
             except JlrError as error:
                 self._note(_Answer(self.name, None, error))
             time.sleep(seconds)

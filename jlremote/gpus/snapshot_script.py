@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.leases import LIST
-from jlremote.place.host.contract import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
-from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line, pause, until_hang_up
+from jlremote.place.host.contract import PRINT_FIELD, PRINT_RECORD, TAKE_OUT
+from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -37,8 +37,6 @@ PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
 
 # Without persistence mode the driver begins anew for each question, a second or two for each GPU.
 ANSWER_SECONDS = 20
-_TURNS_PER_ENGINE = 10
-_ASK_ENGINES = "containers=$(engines)"
 
 _FUNCTIONS = f"""\
 {FUNCTIONS}exec 2>/dev/null
@@ -94,29 +92,12 @@ ask_all() {{
 """
 
 
-def snapshot(engines: Engines = EVERYBODYS) -> str:
-    """Return the script that describes the GPUs once, with the containers of these engines."""
-    return f"{_functions(engines)}{_ASK_ENGINES}\nask_all\n"
+def snapshot(engines: Engines | None = EVERYBODYS) -> str:
+    """Return the script that describes the GPUs once, with the containers of these engines.
 
-
-def snapshots(seconds: float, engines: Engines = EVERYBODYS) -> str:
-    """Return the script that describes the GPUs again and again, until its reader hangs up.
-
-    Each snapshot ends with a group separator. Engines and Slurm are asked only every tenth time.
+    Without `engines` neither containers nor jobs of Slurm are asked for.
     """
-    loop = f"""\
-{_functions(engines)}trap 'kill $!; exit' TERM
-turn=0
-while :; do
-  [ $((turn % {_TURNS_PER_ENGINE})) != 0 ] || {_ASK_ENGINES}
-  turn=$((turn + 1))
-  {{ ask_all; printf '{PRINT_GROUP}'; }} || exit
-  {{ {pause(seconds)}; }} & wait $!
-done
-"""
-    return until_hang_up(command_line(("sh", "-c", loop)))
-
-
-def _functions(engines: Engines) -> str:
+    if engines is None:
+        return f"{_FUNCTIONS}ask_all\n"
     asked = "".join(f"list_containers {command_line(engine)}; " for engine in engines)
-    return f"{_FUNCTIONS}engines() {{ {asked}list_jobs; }}\n"
+    return f"{_FUNCTIONS}containers=$({asked}list_jobs)\nask_all\n"

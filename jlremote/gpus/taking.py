@@ -7,10 +7,9 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
-from jlremote.errors import Busy, JlrError
+from jlremote.errors import Busy
 from jlremote.gpus import leases
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.choice import Chosen, GpuRequest, choose, refuse_to_overtake
@@ -18,7 +17,7 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import Engines, snapshot
-from jlremote.place.host.contract import Host, run_script
+from jlremote.place.host.contract import Host, attempt, run_script
 from jlremote.place.host.shell_text import command_line
 
 # A driver that sleeps between questions takes seconds for each GPU.
@@ -119,8 +118,7 @@ def take(
 
 def release(host: Host, lease: Lease) -> None:
     """Delete a lease."""
-    with suppress(JlrError):
-        run_script(host, leases.release(lease))
+    attempt(host, leases.release(lease))
 
 
 def _leased(

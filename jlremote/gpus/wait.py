@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import astuple
 from typing import Any
 
-from jlremote.errors import Busy, JlrError, LinkLost, Unreachable
+from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.gpus import leases, taking
 from jlremote.gpus.choice import Chosen
 from jlremote.gpus.inventory import Inventory, how_many
@@ -21,7 +21,7 @@ from jlremote.gpus.leases import Lease
 from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartContext
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.contract import Completed, run_script, understood
+from jlremote.place.host.contract import Completed, attempt, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.remote.sending import NO_PYTHON
 from jlremote.text import one_line
@@ -30,7 +30,6 @@ from jlremote.untrusted import document
 HOLD_SECONDS = 1800
 JOBS_HOLD_SECONDS = 180  # nothing takes over what a `jlr run` that is gone has waited for
 LOOK_SECONDS = 1.0
-_AWAY = (LinkLost, Unreachable)  # which is no reason to give up
 
 
 def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
@@ -63,7 +62,7 @@ def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Take
     job = ProcessPlan(
         start.name, (), words, gpus=wish.asked.text, mark=secrets.token_hex(8), wait=doing
     )
-    start.undo.callback(_end, start, kept_jobs.take_back(start.name, job.mark))  # as by Ctrl-C
+    start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, job.mark))
     # What an earlier start of the session has left there gives way to it.
     earlier = {"earlier": _ending(start.name)} if holds else {}
     done = start.host.run({**earlier, "launch": kept_jobs.launch(job)})["launch"]
@@ -103,9 +102,9 @@ def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | No
     if waiter is None or (alive and "held" not in waiter and start.request.wait is None):
         return None
     if not alive or waiter["start"] != wish.asked.text:
-        _end(start, _ending(start.name))
+        attempt(start.host, _ending(start.name))
         return None
-    start.undo.callback(_end, start, _ending(start.name))
+    start.undo.callback(attempt, start.host, _ending(start.name))
     start.note(f"`{start.name}` takes the place of its earlier start in the queue")
     return _await(start, wish)
 
@@ -114,7 +113,7 @@ def _await(start: StartContext, wish: Wish) -> Taken:
     progress, shown = start.context.progress, None
     with progress.step(f"Wait for {how_many(wish.count)} on {wish.host.name}"):
         while True:
-            with suppress(*_AWAY):
+            with suppress(Unreachable):  # which is no reason to give up
                 waiter, alive = _look(start)
                 if waiter is None or not alive:
                     raise _ended(start, waiter)
@@ -161,15 +160,10 @@ def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
 
 def _ended(start: StartContext, waiter: dict[str, Any] | None) -> JlrError:
     why = waiter.get("end") if waiter is not None else None
-    _end(start, _ending(start.name))
+    attempt(start.host, _ending(start.name))
     if why is None:
         return JlrError(f"the wait of `{start.name}` was ended on `{start.request.host}`")
     return Busy(one_line(str(why)), hint="run the command again with a longer `--wait`")
-
-
-def _end(start: StartContext, ending: str) -> None:
-    with suppress(JlrError):
-        run_script(start.host, ending)
 
 
 def _ending(name: str) -> str:

@@ -34,7 +34,14 @@ from jlremote.gpus.leases import Lease, QueueTicket, ahead
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.gpus.snapshot_script import snapshot
 from jlremote.gpus.taking import Taken, Wish, with_gpus
-from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps, run_script
+from jlremote.place.host.contract import (
+    OUTPUT_BYTES,
+    SCRIPT_SECONDS,
+    Completed,
+    Steps,
+    attempt,
+    run_script,
+)
 from jlremote.place.host.process_mark import VARIABLE
 from jlremote.times import in_words
 
@@ -119,8 +126,7 @@ class Waiter:
                 time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
         finally:
             if ticket is not None:
-                with suppress(JlrError):
-                    run_script(self._wish.host, ticket.leave())
+                attempt(self._wish.host, ticket.leave())
         raise Busy(f"no GPUs after {in_words(int(self._plan['seconds']))}: {last.message}")
 
     def _new_ticket(self) -> QueueTicket:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.containers import image_definition
@@ -20,7 +19,7 @@ from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.typed_place import host_word
 from jlremote.place.host import kept_jobs, process_mark
-from jlremote.place.host.contract import Completed, run_script, understood
+from jlremote.place.host.contract import Completed, attempt, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
 from jlremote.place.runtimes.bare import Bare
@@ -73,7 +72,7 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
         Busy: there is a job of that name.
         JlrError: the host cannot launch it.
     """
-    start.undo.callback(_take_back, start, plan.mark)
+    start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, plan.mark))
     done = run_script(start.host, kept_jobs.launch(plan))
     if done.status == kept_jobs.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
@@ -191,11 +190,6 @@ def _taking(request: RunRequest, private: str, mark: str) -> str:
     if request.terminal:
         return variables.take_typed(private, mark)
     return variables.take_first(private) if request.interactive else variables.TAKE
-
-
-def _take_back(start: StartContext, mark: str) -> None:
-    with suppress(JlrError):
-        run_script(start.host, kept_jobs.take_back(start.name, mark))
 
 
 def session(request: RunRequest) -> SessionRecord | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.containers import image_definition
@@ -22,7 +21,7 @@ from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.link.client.link import Link
 from jlremote.place.clusters import launchers
 from jlremote.place.clusters.scheduler import SchedulerSilent
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.contract import Completed, attempt, run_script
 from jlremote.place.host.job import Job
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
@@ -50,7 +49,6 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         raise
     if not start.runtime.has_images and (lacking := command_file.missing(start, request, "")):
         start.note(f"{lacking.message}; {lacking.hint}")  # the node may have it
-    start.undo.callback(take_back, start, plan, SCHEDULED)
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
     begun = Job("", "waiting", plan.shown, since=time.time(), gpus=plan.asked, remove=plan.remove)
@@ -112,7 +110,7 @@ def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
 
 
 def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:
-    """Submit a job and return its id.
+    """Submit a job and return its id; the rollback of `start` cancels it.
 
     The script is run again where its answer was lost; it submits once.
 
@@ -121,6 +119,7 @@ def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str
         SchedulerSilent: it is not known whether it was submitted.
         JlrError: the scheduler refused it.
     """
+    start.undo.callback(attempt, start.host, jobs.take_back(plan))
     script, pauses = jobs.submit(plan), iter(PAUSES)
     with start.context.progress.step(f"Submit {start.name}"):
         while True:
@@ -160,12 +159,6 @@ def _with_choices(host: Link, error: JlrError) -> JlrError:
         asked = run_script(host, SCHEDULED.scheduler.choices())
         error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)
     return error
-
-
-def take_back(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> None:
-    """Cancel a job that was just submitted, and delete its folder, as far as the host answers."""
-    with suppress(JlrError):
-        run_script(start.host, jobs.take_back(plan))
 
 
 def estimate(host: str, how: Scheduled, context: Context) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import shlex
 from collections.abc import Sequence
@@ -19,11 +18,6 @@ from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.remote.notebook_run import KERNEL, PLACE
 from jlremote.remote.sending import program
 
-# The program comes by a variable: in an argument it would be all that `jlr job list` has room for.
-VARIABLE = "JLR_NOTEBOOK_PROGRAM"
-_BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
-_PROGRAM = ("python3", "-c", _BEGIN)
-
 INTERPRETER = re.compile(r"(python|sh|bash|torchrun)[\d.]*")
 _SCRIPTS = (".py", ".sh")
 _LACKS = 93  # the exit status of `_LOOK` for a missing file; engines and shells have others
@@ -31,10 +25,14 @@ _LACKS = 93  # the exit status of `_LOOK` for a missing file; engines and shells
 _LOOK = f'case $(LC_ALL=C ls -d -- "$1" 2>&1) in *"No such file"*) exit {_LACKS};; esac'
 
 
+def _begin() -> tuple[str, ...]:
+    return ("python3", "-c", program("jlremote.remote.notebook_run"))
+
+
 def notebook_command(
     notebook: str, kernel: str | None, parameters: Sequence[str]
-) -> tuple[tuple[str, ...], str]:
-    """Return the command that runs a notebook, and the variable (`NAME=VALUE`) that it needs.
+) -> tuple[str, ...]:
+    """Return the command that runs a notebook.
 
     Raises:
         Usage: it is no notebook, or a parameter has no name.
@@ -52,18 +50,17 @@ def notebook_command(
                 hint="`-p epochs=10` sets the variable `epochs` of the notebook",
             )
     chosen = () if kernel is None else (f"{KERNEL}={kernel}",)
-    text = base64.b64encode(program("jlremote.remote.notebook_run").encode("ascii"))
-    return (*_PROGRAM, notebook, *chosen, *parameters), f"{VARIABLE}={text.decode()}"
+    return (*_begin(), notebook, *chosen, *parameters)
 
 
 def is_notebook(argv: Sequence[str]) -> bool:
     """Check that a job's command runs a notebook."""
-    return tuple(argv[: len(_PROGRAM)]) == _PROGRAM
+    return tuple(argv[:3]) == _begin()
 
 
 def as_typed(command: Sequence[str]) -> str:
     """Return a job's command quoted for a shell, of a notebook only what a person has typed."""
-    return shlex.join(command[len(_PROGRAM) :] if is_notebook(command) else command)
+    return shlex.join(command[3:] if is_notebook(command) else command)
 
 
 def with_place(request: RunRequest, runtime: Runtime) -> RunRequest:
@@ -80,7 +77,7 @@ def of_this_machine(command: Sequence[str]) -> str | None:
     """Return the script or notebook of a command, as typed, if that is a file here."""
     typed = None
     if is_notebook(command):
-        typed = command[len(_PROGRAM)]
+        typed = command[3]
     elif "/" in command[0]:
         typed = command[0]
     elif INTERPRETER.fullmatch(command[0]) and not {"-c", "-m"} & set(command):

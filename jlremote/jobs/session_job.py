@@ -133,7 +133,6 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
     with undone_on_failure() as undo:
         start = _with_image(replace(start, undo=undo), how, container)
         plan = _plan(start, how)
-        undo.callback(begin_scheduled.take_back, start, plan, SESSIONS)
         try:
             begin_scheduled.submit(start, plan, SESSIONS)
         except Busy:

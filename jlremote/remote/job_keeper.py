@@ -5,8 +5,8 @@ Its text lies in the job's folder as `program`. Its arguments are an action and 
 - `begin`: begin the job in a process session of its own, and print what identifies its process.
   stdin has the plan, a JSON object: `argv`, and the `files` of the folder by name; with
   `interactive` the command gets stdin from a named pipe, with `terminal` it has a terminal.
-  `variables` come before that, in the terminal where it prints `mark`. `waiter` precedes
-  the folder and the command, if it is to wait for GPUs first.
+  `variables` come before that, in the terminal where it prints `mark`. If `.waiter` is one of
+  the files, that program runs first, and becomes the command once it has GPUs.
 - `stdin COMMAND...`: become the command, once another program writes to the pipe.
 - `signal NAME`, `stop yes|no` (by force, or SIGTERM first): what they say.
 - `attach whole|missed KEYS`: connect this terminal to the job's, until the keys, in hexadecimal,
@@ -130,11 +130,13 @@ class Keeper:
 
     def command(self) -> List[bytes]:
         command, folder = _encoded(self.plan["argv"]), os.getcwdb()
+        python = os.fsencode(sys.executable)
         if self.plan["interactive"]:
-            program = [os.fsencode(sys.executable), b"-IS", os.path.join(folder, b"program")]
-            command = [*program, b"stdin", folder, *command]
-        waiter = _encoded(self.plan["waiter"])
-        return [*waiter, folder, *command] if waiter else command
+            program = os.path.join(folder, b"program")
+            command = [python, b"-IS", program, b"stdin", folder, *command]
+        if ".waiter" in self.plan["files"]:
+            command = [python, b"-I", os.path.join(folder, b".waiter"), folder, *command]
+        return command
 
     def become_job(self) -> None:
         """Record this process as the job's."""

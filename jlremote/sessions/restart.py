@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -136,9 +135,8 @@ def renew(selector: str | None, context: Context) -> RenewReport:
     host = link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):
         job, plan = session_job.following(host, record.name)
-    with undone_on_failure() as undo, ExitStack() as unused:
+    with undone_on_failure() as undo:
         request = StartRequest(record.host, plan.name)
-        start = StartContext(host, runtime, plan.name, request, context, unused)
-        undo.callback(begin_scheduled.take_back, start, plan, session_job.SESSIONS)
+        start = StartContext(host, runtime, plan.name, request, context, undo)
         id_ = begin_scheduled.submit(start, plan, session_job.SESSIONS)
     return RenewReport(record.name, record.host, id_, str(job.job))

@@ -9,10 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import combinations
 from pathlib import Path
-
-import pytest
 
 from jlremote.gpus.leases import PLACE_SECONDS, QueueTicket, ahead, read_queue
 from tests.gpus.conftest import GpuHost
@@ -163,54 +160,6 @@ def test_a_wait_ends_with_its_time_or_ctrl_c_and_leaves_no_place(
     failed(ada.jlr(*JOB, "--wait", "--", "true"), 2, "`--wait` needs `--gpus`", "--gpus auto")
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
-    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    """Some wait from a laptop, others on the host; those are to get a container, or none."""
-    gpu_host.gpus.install(8)
-    for gpu in range(8):
-        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
-    places = (("--runtime", "none"), ("--runtime", "none", "-d"), ("--image", "lab/plain", "-d"))
-    script = "date +=%s.%N; sleep 2; date +=%s.%N"
-    names: list[str] = []
-    near: dict[str, subprocess.Popen[str]] = {}
-    for number in range(20):
-        laptop, count = (ada, bert)[number % 2], (3, 1, 2, 5)[number % 4]
-        where, name = places[number % 3], container.name()
-        words = ("--name", name, "--gpus", f"auto:{count}", "--wait", "--", "sh", "-c", script)
-        if "-d" in where:
-            assert laptop.jlr("run", "lab", *where, *words).status == 0
-        else:
-            near[name] = laptop.spawn("run", "lab", *where, *words)
-        names.append(name)
-        await_queue(ada, *names)
-    for laptop in (ada, bert):
-        assert laptop.jlr("disconnect", "lab", "--yes").status == 0
-    for gpu in range(8):
-        gpu_host.gpus.free(gpu)
-    runs: list[tuple[float, float, set[str]]] = []
-    for number, name in enumerate(names):
-        laptop = (ada, bert)[number % 2]
-        if name in near:
-            told = near[name].communicate(timeout=280)[0]
-            assert near[name].returncode == 0, told
-        else:
-            told = laptop.jlr("job", "attach", f"lab/{name}", timeout=280).stdout
-        since, last = (float(line[1:]) for line in told.splitlines() if line.startswith("="))
-        runs.append((since, last, set(str(job_of(laptop, name)["gpus"]).split(","))))
-    for (begin, end, mine), (other_begin, other_end, theirs) in combinations(runs, 2):
-        assert not mine & theirs or end <= other_begin or other_end <= begin, "given twice"
-    for number, (begin, _, mine) in enumerate(runs):
-        taken = sum(len(gpus) for since, end, gpus in runs if since < begin < end)
-        kept = sum(len(gpus) for since, _, gpus in runs[:number] if since > begin)
-        assert taken + kept + len(mine) <= 8, f"number {number} has overtaken"
-    assert queue_of(ada) == []
-    for laptop in (ada, bert):
-        assert laptop.jlr("job", "list", "lab", "--clean", "--yes").status == 0
-
-
 def job_of(laptop: Laptop, name: str) -> dict[str, object]:
     found = json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
     (one,) = [job for job in found if job["name"] == name]
@@ -298,26 +247,6 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     for name in ("inner", image, odd):
         assert ada.jlr("rm", name, "--yes").status == 0
     assert queue_of(ada) == []
-
-
-def test_a_job_that_waited_for_its_container_is_told_and_deleted_at_its_end(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    name = container.name()
-    for gpu in (0, 1):
-        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
-    asked = ("--image", "lab/plain", "--gpus", "auto", "--wait", "--rm", "-d", "--name", name)
-    begun = ada.jlr("run", "lab", *asked, "--", "sh", "-c", "exit 3")
-    assert begun.status == 0, begun
-    await_queue(ada, name)
-    with waiting(ada, "job", "attach", name, "--json") as attached:
-        gpu_host.gpus.free(0)
-        told, complaint = attached.communicate(timeout=60)
-    assert attached.returncode == 3, complaint
-    ended = json.loads(told)
-    assert (ended["state"], ended["exit_code"], ended["container"]) == ("ended", 3, name)
-    assert ada.jlr("job", "attach", f"lab/{name}").status == 6, "it was read once"
-    assert container.remove_all() == []
 
 
 def has_ended(laptop: Laptop, name: str) -> bool:

@@ -118,7 +118,7 @@ def run(
     """
     if notebook is None and place is not None and place.endswith(".ipynb"):
         place, notebook = None, place
-    command, options = _of_notebook(notebook, kernel, parameters, command, options)
+    command = _of_notebook(notebook, kernel, parameters, command)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {place or 'HOST'} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
@@ -193,21 +193,20 @@ def _of_notebook(
     kernel: str | None,
     parameters: tuple[str, ...],
     command: tuple[str, ...],
-    options: dict[str, Any],
-) -> tuple[tuple[str, ...], dict[str, Any]]:
+) -> tuple[str, ...]:
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
         raise Usage(
             f"`{given[:2]}` is for a notebook", hint=f"name one, as in `train.ipynb {given}`"
         )
     if notebook is None:
-        return command, options
+        return command
     from jlremote.jobs.command_file import notebook_command
 
-    begun, variable = notebook_command(notebook, kernel, parameters)
+    begun = notebook_command(notebook, kernel, parameters)
     if command:
         raise Usage("run either a notebook or a command", hint=f"leave out `{notebook}` or `-- …`")
-    return begun, options | {"env": (*options["env"], variable)}
+    return begun
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:

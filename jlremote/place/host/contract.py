@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -95,6 +95,12 @@ class Host(Protocol):
 def run_script(host: Host, script: str, *, timeout: float = SCRIPT_SECONDS) -> Completed:
     """Run a script of one step, for at most `timeout` seconds (see `Host.run`)."""
     return host.run({"script": script}, timeout=timeout)["script"]
+
+
+def attempt(host: Host, script: str) -> None:
+    """Run a script that puts something in order; go on if it cannot be run."""
+    with suppress(JlrError):
+        run_script(host, script)
 
 
 # ASCII's own separators, which JSON and file names rarely hold: a field ends with the unit

@@ -32,7 +32,7 @@ from jlremote.place.host.job import FolderJobs, Job
 from jlremote.place.host.process_mark import ADOPTER, sweep_argv
 from jlremote.place.host.shell_text import command_line, pause, stdin_of, until_hang_up
 from jlremote.place.host.sudo import SUDO
-from jlremote.remote.sending import FIND_PYTHON, NO_PYTHON, find_python, program
+from jlremote.remote.sending import FIND_PYTHON, NO_PYTHON, OLDEST, find_python, program
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import document, moment, whole_number
 
@@ -49,11 +49,6 @@ _FILES = (
 _KEEPER = "jlremote.remote.job_keeper"
 WAITERS_PROGRAM = "jlremote.gpus.waiter_program"
 WAITERS_PYTHON = (3, 8)  # the oldest that its modules run on
-# Becomes the waiter, with the command that it is to become behind this text.
-_BECOME = """\
-read -r python <"$directory/.python"
-exec "$python" -I "$directory/.waiter" "$directory" """
-_WAITER = ("sh", "-c", f'directory=$1; shift; {_BECOME}"$@"', "sh")
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
 # Identified by pid and start: a pid alone may belong to another process by now. After the end of
@@ -138,13 +133,8 @@ def launch(plan: ProcessPlan) -> str:
     It fails with `TAKEN` (a job has that name), `NO_FOLDER` or `NO_PYTHON`.
     """
     no_folder = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
-    python = f'{FIND_PYTHON}[ -n "$python" ] || exit {NO_PYTHON}\n'
-    if plan.wait is not None:
-        python = (
-            f'{find_python(WAITERS_PYTHON)}[ -n "$python" ] || exit {NO_PYTHON}\n'
-            'python=$(command -v "$python")\n'
-        )
-    waiter = "" if plan.wait is None else f"(set -e\n{_put_waiter(plan.wait)}) || {no_folder}\n"
+    find = find_python(OLDEST if plan.wait is None else WAITERS_PYTHON)
+    python = f'{find}[ -n "$python" ] || exit {NO_PYTHON}\n'
     # The link gives `sudo` its password where a script names that.
     by_sudo = f"# {one_line(' '.join(plan.argv[:8]))}\n" if plan.argv[:1] == SUDO[:1] else ""
     return (
@@ -153,7 +143,7 @@ def launch(plan: ProcessPlan) -> str:
         f'(umask 077; mkdir "$directory") ||\n'
         f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
         f'cat >"$directory/program" {stdin_of(program(_KEEPER))}[ $? = 0 ] || {no_folder}\n'
-        f"{waiter}{plan.exports}"
+        f"{plan.exports}"
         f'"$python" -IS "$directory/program" begin "$directory" {stdin_of(_told(plan))}'
         'status=$?; [ $status = 0 ] || { rm -rf -- "$directory"; exit $status; }\n'
     )
@@ -175,20 +165,10 @@ def _told(plan: ProcessPlan) -> str:
     }
     if plan.wait is not None:
         files["waiting"] = json.dumps(plan.wait["first"])
+        files |= {".waiter": program(WAITERS_PROGRAM), ".wait": json.dumps(plan.wait)}
     told = {name: getattr(plan, name) for name in ("argv", "mark", "variables")}
     told |= {"interactive": plan.interactive, "terminal": plan.terminal, "files": files}
-    return json.dumps(told | {"waiter": _WAITER if plan.wait is not None else ()}) + "\n"
-
-
-def _put_waiter(plan: Mapping[str, Any]) -> str:
-    return f"""\
-printf '%s\\n' "$python" >"$directory/.python"
-cat >"$directory/.waiter" <<'jlr-program-end'
-{program(WAITERS_PROGRAM)}jlr-program-end
-cat >"$directory/.wait" <<'jlr-plan-end'
-{json.dumps(plan)}
-jlr-plan-end
-"""
+    return json.dumps(told) + "\n"
 
 
 def take_back(name: str, mark: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 
 import pytest
@@ -17,9 +16,8 @@ HEADING = "HOSTNAMES\x1dJOBID\x1dalice\n"
 SILENT = "slurm_load_node: Unable to contact slurm controller\x1d\x1dalice\n"
 
 
-def no_gpus(*_: object) -> Iterator[None]:
+def no_gpus(*_: object) -> None:
     raise CannotAsk("no nvidia-smi")
-    yield
 
 
 @pytest.fixture
@@ -27,7 +25,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Completed]:
     """Answers of the login node, which has no GPU itself."""
     given: list[Completed] = []
     monkeypatch.setattr(host_gpus, "link_on", lambda *_: None)
-    monkeypatch.setattr(host_gpus, "_own", no_gpus)
+    monkeypatch.setattr(host_gpus, "ask", no_gpus)
     monkeypatch.setattr(host_gpus, "run_script", lambda *_, **__: given.pop(0))
     return given
 

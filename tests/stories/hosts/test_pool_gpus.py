@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication
-from jlremote.gpus import pool_gpus
+from jlremote.gpus import host_gpus, pool_gpus
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk
-from tests.gpus.parts import inventory, row
+from jlremote.link.client.link import Link
+from jlremote.place.host.contract import Completed
+from tests.gpus.parts import answer, inventory, row, uuid
 from tests.stories.parts import Notes, Person, context
 
 BOTH, ONE = inventory([row(0, busy=50, used=9000), row(1)]), inventory([row(0, busy=60, used=9000)])
@@ -21,8 +24,7 @@ HANGS = CannotAsk("`nvidia-smi` on `dgx` did not answer within 10 s")
 @pytest.mark.parametrize(
     ("looks", "seen"),
     [
-        ([BOTH, ONE], ([("partly busy", 60), ("error", None)], (), None)),
-        ([BOTH, HANGS], ([("held", None), ("free", None)], (HANGS.message,), None)),
+        ([BOTH, ONE], ([("partly busy", 60)], (), None)),
         ([HANGS], ([], (), HANGS)),
         ([BOTH, lost := LinkLost("the connection broke")], ([], (), lost)),
         ([BOTH, None], ([("held", None), ("free", None)], ("does not answer",), None)),
@@ -61,3 +63,25 @@ def test_what_was_last_known_of_a_host_comes_with_the_reason(
     assert ([(gpu.state, gpu.busy) for gpu in gpus], dgx.error) == (states, error)
     told = dgx.answer.notes if dgx.answer else ()
     assert [part in note for part, note in zip(notes, told, strict=True)] == [True] * len(notes)
+
+
+def test_a_look_that_fails_keeps_what_was_known_and_a_gpu_that_is_gone_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Engines are asked with the first look, and their answer counts for those that follow."""
+    containers = f"{'c0ffee42' * 8}|train|Up 2 hours|ada|{uuid(0)}"
+    looks = [answer(row(0), containers=containers), answer(row(0)), answer("", status=124)]
+    scripts = []
+
+    def run(_: Link, script: str, **__: object) -> Completed:
+        scripts.append(script)
+        return Completed(0, looks[len(scripts) - 1], "")
+
+    monkeypatch.setattr(host_gpus, "ask", lambda _: BOTH)
+    monkeypatch.setattr(host_gpus, "run_script", run)
+    first, *others = islice(host_gpus.own_gpus(Link("dgx", None, Person("y")), 0.0), 4)
+    assert first is BOTH
+    assert [[gpu.state for gpu in found.gpus] for found in others] == [["reserved", "error"]] * 3
+    assert [found.notes for found in others[:2]] == [(), ()]
+    assert "did not answer" in others[2].notes[0]
+    assert [script.count("list_containers docker;") for script in scripts] == [1, 0, 0]
