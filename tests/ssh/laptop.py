@@ -96,7 +96,7 @@ class Laptop:
             f"IdentityFile {identity or self.key}",
             f"UserKnownHostsFile {self.known_hosts}",
             f"GlobalKnownHostsFile {self.folder / 'global_known_hosts'}",
-            "ConnectTimeout 10",
+            "ConnectTimeout 30",  # under load the longest key exchange takes over ten
         ]
         self.config.write_text("\n".join(lines) + "\n")
 
