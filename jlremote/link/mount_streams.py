@@ -14,8 +14,8 @@ from jlremote.errors import JlrError
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.sftp_streams import SftpStream, SftpStreams
-from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """SSH: the only room that imports paramiko and sshtunnel.
 
-Read `interfaces` (the link's view of this room), then `connect`, the story of one connection:
+Read `connect`, the story of one connection, and `connection`, what the link has of it then:
 
 - `config`: the settings of a destination, from `ssh -G`;
 - `transport`: a socket to the server, packets and keys, and the way of a byte from the browser to
@@ -10,7 +10,8 @@ Read `interfaces` (the link's view of this room), then `connect`, the story of o
 - `channels`: scripts and terminals on the host, and what else goes over the connection;
 - `forward`: a local port's data, and mounts.
 
-`failures` translates exceptions into our errors; `wire_format` has strings and key blobs.
+`interfaces` has what the link hands in. `failures` translates exceptions into our errors;
+`wire_format` has strings and key blobs.
 
 Why paramiko for the connection, and not asyncssh or the `ssh` program? The forwarder that was asked
 for, sshtunnel, needs paramiko. `ssh` is not on every laptop, and a subprocess does not tell whether

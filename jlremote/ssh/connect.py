@@ -1,4 +1,4 @@
-"""A connection to a host: how it is made (jump hosts first), and commands over it."""
+"""How a connection to a host is made: jump hosts first, then the host's key, then the login."""
 
 from __future__ import annotations
 
@@ -6,32 +6,25 @@ import contextlib
 import queue
 import socket
 import sys
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 
-from jlremote.errors import Busy, JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
-from jlremote.place.host.framing import FromMarker, ended_early, new_marker
+from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.questions import Asker
-from jlremote.ssh.channels.channel_registry import ChannelRegistry
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
-from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
-from jlremote.ssh.channels.typed_text import answering_sudo, with_password
 from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.failures import explain_channel, translated
 from jlremote.ssh.forward.place_streams import PlaceStreams
-from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
+from jlremote.ssh.interfaces import SudoPassword
 from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.login.identities import agent_of
 from jlremote.ssh.login.methods import log_in
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.transport.algorithms import offer
 from jlremote.ssh.transport.server_socket import ProxyProcess, connect_tcp
-from jlremote.ssh.transport.transport import GREETING, PROHIBITED, Transport
+from jlremote.ssh.transport.transport import GREETING, Transport
 from jlremote.ssh.trust.host_keys import look_up, verify
-from jlremote.ssh.wire_format import DIRECT_TCPIP, STREAMLOCAL, direct_streamlocal, direct_tcpip
-from jlremote.text import one_line
 
 _ANSWER_SECONDS = 120.0  # PAM modules may ask a directory, or push to a telephone
 
@@ -45,7 +38,7 @@ def connect(
     remember: Remember = "ask",
     sudo: SudoPassword | None = None,
     head: Callable[[], bytes] = bytes,
-) -> SSHConnection:
+) -> Connection:
     """Connect, verify the host's key, and log in; every jump host first, in the same way.
 
     `agent_socket` is the calling shell's SSH_AUTH_SOCK. What `asker` raises is passed on unchanged.
@@ -63,7 +56,7 @@ def connect(
 
 def _connect(
     destination: Destination, credentials: Credentials, agent_socket: str | None
-) -> SSHConnection:
+) -> Connection:
     known = look_up(destination)
     offered = offer(destination.algorithms, known.algorithms(), compression=destination.compression)
     with contextlib.ExitStack() as route:
@@ -77,7 +70,7 @@ def _connect(
         with translated(destination, transport):
             wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
             log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
-        return SSHConnection(transport, route.pop_all())
+        return Connection(transport, route.pop_all())
     raise AssertionError("an exit stack swallowed an error")
 
 
@@ -125,7 +118,7 @@ def _reach(
 
 def _connect_jump(
     jump: Destination, credentials: Credentials, agent_socket: str | None
-) -> SSHConnection:
+) -> Connection:
     try:
         return _connect(jump, credentials, agent_socket)
     except NeedsAuthentication:
@@ -135,7 +128,7 @@ def _connect_jump(
 
 
 def _through_jump(
-    jump: SSHConnection, destination: Destination, loop: EventLoop, route: contextlib.ExitStack
+    jump: Connection, destination: Destination, loop: EventLoop, route: contextlib.ExitStack
 ) -> socket.socket:
     near, far = socket.socketpair()
     route.callback(near.close)
@@ -150,122 +143,3 @@ def _through_jump(
         assert destination.jump is not None
         raise explain_channel(refusal, destination.place, destination.jump.place)
     return near
-
-
-@dataclass(eq=False, repr=False)
-class SSHConnection:
-    """One connection to a host; follows `interfaces.Connection`."""
-
-    transport: Transport
-    _route: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    _sudo: SudoPassword | None = None
-    _head: Callable[[], bytes] = bytes  # what each script begins with
-    _has_shell: bool = False
-
-    def __post_init__(self) -> None:
-        self._slots = ChannelRegistry.of(self.transport).slots
-
-    @property
-    def description(self) -> str:
-        return one_line(self.transport.description)
-
-    @property
-    def reason(self) -> str:
-        return one_line(self.transport.reason)
-
-    def execute(
-        self,
-        script: bytes,
-        output: Output,
-        *,
-        timeout: float | None = None,
-        cancelled: threading.Event | None = None,
-        stdin: Stdin | None = None,
-        hold_stdin: bool = False,
-        terminal: Terminal | None = None,
-        variables: Mapping[str, str] = NOTHING,
-    ) -> int:
-        deadline = Deadline(timeout, cancelled)
-        if stdin is not None:
-            self._check_shell(deadline)
-        script, stdin, output = answering_sudo(
-            script, stdin, output, self._sudo, in_terminal=terminal is not None
-        )
-        if timeout is None and not self._slots.keep(deadline):
-            raise Busy(self._slots.too_many(), hint="close one of them and try again")
-        try:
-            session = ShellSession(self.transport, deadline, terminal, variables)
-            return session.run(self._begun(script), output, stdin, hold_stdin=hold_stdin)
-        finally:
-            self._slots.end(deadline)
-
-    def run_preemptible(self, script: bytes, output: Output) -> bool:
-        pieces, preempted = StdinPieces(), threading.Event()
-        pieces.open()
-
-        def preempt() -> None:
-            preempted.set()
-            pieces.add(b"")
-
-        script, stdin, output = answering_sudo(
-            script, pieces, output, self._sudo, in_terminal=False
-        )
-        session = ShellSession(self.transport, Deadline(None, None), None)
-        self._slots.lend(session, preempt)
-        try:
-            session.run(self._begun(script), output, stdin, hold_stdin=False)
-        finally:
-            self._slots.end(session)
-        return not preempted.is_set()
-
-    def with_sudo_password(self, script: bytes) -> bytes:
-        return self._begun(with_password(script, self._sudo))
-
-    def _begun(self, script: bytes) -> bytes:
-        return MENDING + self._head() + script
-
-    def probe(self, timeout: float) -> float:
-        return self.transport.probe(timeout)
-
-    def refusal(self, address: str, port: int, timeout: float) -> str | None:
-        refusal = self._refusal(DIRECT_TCPIP, direct_tcpip(address, port), timeout)
-        return refusal if refusal is not None and refusal.startswith(PROHIBITED) else None
-
-    def reaches(self, path: str, timeout: float) -> bool:
-        return self._refusal(STREAMLOCAL, direct_streamlocal(path), timeout) is None
-
-    def _refusal(self, kind: bytes, details: bytes, timeout: float) -> str | None:
-        channel = ScriptChannel(self.transport)
-        channel.ask(kind, details)
-        is_answered = channel.answered.wait(timeout)
-        channel.close()
-        if not is_answered or (channel.refusal is None and not channel.is_granted):
-            raise LinkLost("the server did not say whether it permits forwarding")
-        return None if channel.refusal is None else one_line(channel.refusal)
-
-    def wait_closed(self, timeout: float | None = None) -> bool:
-        return self.transport.ended.wait(timeout)
-
-    def close(self) -> None:
-        self.transport.close()
-        self._route.close()
-
-    def _check_shell(self, deadline: Deadline) -> None:
-        """Check once that scripts are read by `sh`.
-
-        Startup files may have put another shell in its place, and that may wait for the end of a
-        stdin which is kept open for a command's input: `NoShell`.
-        """
-        if self._has_shell:
-            return
-        marker = new_marker()
-        streams = {"stdout": FromMarker(marker), "stderr": FromMarker(marker)}
-
-        def hear(stream: Stream, data: bytes) -> None:
-            streams[stream].take(data)
-
-        script = self._begun(f"echo {marker}\n".encode())
-        ShellSession(self.transport, deadline, None).run(script, hear, None, hold_stdin=False)
-        self._has_shell = streams["stdout"].begun
-        if not self._has_shell:
-            raise ended_early(*(stream.noise for stream in streams.values()))

@@ -15,7 +15,7 @@ from paramiko import common
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.connect import SSHConnection
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.failures import translated
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.transport.algorithms import Offer
@@ -128,4 +128,4 @@ def test_after_messages_of_all_kinds_a_connection_is_alive_or_ended(
         with suppress(OSError):
             server.sock.shutdown(socket.SHUT_RDWR)
         assert client.ended.wait(SECONDS), "its thread is dead, and nothing was told"
-        assert "\x1b" not in SSHConnection(client).reason
+        assert "\x1b" not in Connection(client).reason

@@ -17,7 +17,7 @@ from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.connect import SSHConnection
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.wire_format import string
@@ -238,7 +238,7 @@ def test_the_reason_of_a_disconnection_is_kept_without_its_escape_sequences() ->
         words = string(b"\x1b]52;c;ZXZpbA==\x07maintenance\nat noon") + string(b"en")
         sent(server, common.MSG_DISCONNECT, bytes((0, 0, 0, 11)) + words)
         assert client.ended.wait(SECONDS)
-        assert SSHConnection(client).reason == "maintenance at noon"
+        assert Connection(client).reason == "maintenance at noon"
 
 
 def test_the_error_that_ends_a_connection_is_kept_and_logged(

@@ -19,8 +19,8 @@ from typing import cast
 import paramiko
 
 from jlremote.place.host.addresses import Target
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 

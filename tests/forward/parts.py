@@ -17,8 +17,8 @@ import psutil
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.place.host.addresses import Target
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from tests.lab.sshd import SSHServer

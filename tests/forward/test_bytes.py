@@ -55,7 +55,7 @@ def lead_to(request: pytest.FixtureRequest, transport: Any, gateway: SwitchedGat
     )
 
 
-@pytest.mark.parametrize("size", [0, 1000, 9 * MEGABYTE + 17])
+@pytest.mark.parametrize("size", [0, 9 * MEGABYTE + 17])
 def test_bytes_come_back_unchanged(
     lead_to: LeadTo, forward: TunnelForward, echo_server: Server, size: int
 ) -> None:
@@ -90,8 +90,9 @@ def test_bytes_are_equal_across_key_exchanges_that_the_server_wants(
         transport.close()
 
 
-@pytest.mark.parametrize("cipher", ["aes128-gcm@openssh.com", "aes256-ctr"])
-@pytest.mark.parametrize("compression", [False, True])
+@pytest.mark.parametrize(
+    ("cipher", "compression"), [("aes128-gcm@openssh.com", True), ("aes256-ctr", False)]
+)
 def test_bytes_are_equal_with_every_kind_of_cipher(
     cipher: str,
     compression: bool,

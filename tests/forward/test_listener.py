@@ -24,7 +24,6 @@ from tests.forward.parts import (
     new_transport,
     read_all,
 )
-from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
 
@@ -78,21 +77,6 @@ def test_a_connection_waits_for_the_gateway_and_is_served(
         assert read_all(sock) == b"early bird"
 
 
-def test_a_connection_is_closed_when_the_gateway_stays_away(forward: TunnelForward) -> None:
-    assert is_turned_away(forward.local_port, POST % forward.local_port)
-    assert forward.failure == "`lab` is <gone> for now"
-
-
-def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> None:
-    with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD % forward.local_port)
-        answer = read_all(sock).decode()
-    assert answer.startswith("HTTP/1.1 503 ")
-    assert "`lab` is &lt;gone&gt; for now" in answer
-    assert "wait a moment" in answer
-    assert 'http-equiv="refresh"' in answer
-
-
 def test_a_closed_port_gives_browsers_a_page_and_closes_other_connections(
     gateway: SwitchedGateway, forward: TunnelForward, transport: Any
 ) -> None:
@@ -116,16 +100,6 @@ def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(
         until(lambda: forward.failure is not None, "the host's last word")
         sock.sendall(PAGE_LOAD % forward.local_port)
         assert b"`lab` wants a password" in read_all(sock)
-
-
-def test_a_final_error_ends_the_wait_at_once(
-    gateway: SwitchedGateway, forward: TunnelForward
-) -> None:
-    gateway.final = NeedsAuthentication("`lab` wants a password")
-    with connect(forward.local_port) as sock:
-        sock.settimeout(PATIENCE)
-        assert sock.recv(1) == b""
-    assert forward.failure == "`lab` wants a password"
 
 
 def test_the_port_survives_a_lost_connection(

@@ -6,19 +6,18 @@ import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.channel_registry import KEPT, SessionSlots
-from jlremote.ssh.connect import SSHConnection
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.forward.parts import Server, SwitchedGateway, ask, new_transport
 from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
-from tests.link.fakes import Call, until
+from tests.link.fakes import Call
 
 
 def started(gateway: SwitchedGateway, stack: ExitStack) -> TunnelForward:
@@ -33,36 +32,6 @@ def is_served(port: int) -> bool:
         return ask(port, b"hello") == b"hello"
     except OSError:  # closed, and so early that not even asking was possible
         return False
-
-
-def test_one_relay_too_many_is_told_so_and_commands_still_run(
-    transport: Any, gateway: SwitchedGateway, echo_server: Server
-) -> None:
-    gateway.up(transport, Target("127.0.0.1", echo_server.port, (sys.executable,)))
-    commands = SSHConnection(transport)
-    with ExitStack() as stack:
-        forwards = [started(gateway, stack) for _ in range(KEPT)]
-        for forward in forwards:
-            assert ask(forward.local_port, b"hello") == b"hello"
-        one_more = started(gateway, stack)
-        assert not is_served(one_more.local_port)
-        assert "open over this connection already" in (one_more.failure or "")
-        statuses: list[int] = []
-        callers = [
-            threading.Thread(
-                target=lambda: statuses.append(
-                    commands.execute(b"sleep 0.1", lambda *_: None, timeout=PATIENCE)
-                )
-            )
-            for _ in range(6)
-        ]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join(PATIENCE)
-        assert statuses == [0] * 6
-        forwards[0].stop()
-        until(lambda: is_served(one_more.local_port), "the session that is free now")
 
 
 def test_lasting_sessions_leave_two_for_commands() -> None:
@@ -103,7 +72,7 @@ def test_a_relay_waits_for_commands_that_have_the_last_sessions(
 
         def run() -> int:
             script = b"echo up; sleep 2"
-            return SSHConnection(transport).execute(
+            return Connection(transport).execute(
                 script, lambda *_: begun.release(), timeout=PATIENCE
             )
 

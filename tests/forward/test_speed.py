@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from paramiko import common
 from paramiko.transport import ChannelMap
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.forward.forwarder import TunnelForward
-from tests.bench.soak import soak
 from tests.bench.tunnel import part
 from tests.forward.parts import SwitchedGateway, connect, new_transport, serving
 from tests.lab.sshd import SSHServer
@@ -133,10 +131,3 @@ def test_a_probe_counts_a_running_download_as_an_answer(
             # The window's two megabytes and more are on the way before its own answer.
             assert transport.probe(1.0) > 0.9
         transport.close()
-
-
-@pytest.mark.usefixtures("sshd")
-def test_sixty_megabytes_each_way_have_equal_checksums() -> None:
-    passed = soak(60, rekey_megabytes=10)
-    assert passed.intact
-    assert passed.new_keys >= 6

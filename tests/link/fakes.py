@@ -12,7 +12,9 @@ from jlremote.jupyter.endpoint import Endpoint, Place, Server
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
 from jlremote.questions import Asker, Question
-from jlremote.ssh.interfaces import Connection, Gateway, Output
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.forward.connection_router import Gateway
+from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE, wait_until
 
 T = TypeVar("T")
@@ -23,7 +25,7 @@ def until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) ->
     wait_until(condition, what, timeout)
 
 
-class FakeConnection:
+class FakeConnection(Connection):
     """A connection that lives until it is closed, and answers every probe."""
 
     transport: Any = None

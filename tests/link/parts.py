@@ -15,7 +15,8 @@ from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ssh.interfaces import Connection, Gateway
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.forward.connection_router import Gateway
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, FakeDialer, FakeListener, FakePerson, until
 

@@ -17,7 +17,7 @@ from jlremote.link.connection.liveness import (
     own_addresses,
     seconds_asleep,
 )
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 
 NEVER = float("inf")
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import resolve
-from jlremote.ssh.connect import SSHConnection, connect
+from jlremote.ssh.connect import connect
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
 from tests.lab.programs import PATIENCE, run
@@ -95,7 +96,7 @@ class Laptop:
             f"IdentityFile {identity or self.key}",
             f"UserKnownHostsFile {self.known_hosts}",
             f"GlobalKnownHostsFile {self.folder / 'global_known_hosts'}",
-            "ConnectTimeout 10",
+            "ConnectTimeout 30",  # under load the longest key exchange takes over ten
         ]
         self.config.write_text("\n".join(lines) + "\n")
 
@@ -108,7 +109,7 @@ class Laptop:
         keychain: Keychain | None = None,
         remember: Remember = "no",
         folder: Path = Path(),
-    ) -> Iterator[SSHConnection]:
+    ) -> Iterator[Connection]:
         """Connect our way, and close afterwards."""
         connection = connect(
             resolve(host, self.config, folder),

@@ -15,7 +15,7 @@ import pytest
 from jlremote.errors import Busy, LinkLost
 from jlremote.place.host.shell_text import until_hang_up
 from jlremote.ssh.channels.channel_registry import KEPT
-from jlremote.ssh.connect import SSHConnection
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.interfaces import Stream
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.line import Line
@@ -60,14 +60,12 @@ def home_laptop(
 
 
 @pytest.fixture
-def connection(home_laptop: tuple[SSHServer, Laptop]) -> Iterator[SSHConnection]:
+def connection(home_laptop: tuple[SSHServer, Laptop]) -> Iterator[Connection]:
     with home_laptop[1].connected() as connected:
         yield connected
 
 
-def run(
-    connection: SSHConnection, script: str, timeout: float | None = 20
-) -> tuple[int, Collected]:
+def run(connection: Connection, script: str, timeout: float | None = 20) -> tuple[int, Collected]:
     output = Collected()
     return connection.execute(script.encode(), output, timeout=timeout), output
 
@@ -80,26 +78,24 @@ def living(account: Account) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("status", [0, 1, 77, 255])
-def test_the_exit_status_and_both_streams_come_back(connection: SSHConnection, status: int) -> None:
-    ended, output = run(connection, f"printf out; printf err >&2; exit {status}")
-    assert (ended, output.stdout, output.stderr) == (status, b"out", b"err")
+def test_the_exit_status_and_both_streams_come_back(connection: Connection) -> None:
+    for status in (0, 1, 77, 255):
+        ended, output = run(connection, f"printf out; printf err >&2; exit {status}")
+        assert (ended, output.stdout, output.stderr) == (status, b"out", b"err")
 
 
-@pytest.mark.parametrize(("signal", "number"), [("KILL", 9), ("TERM", 15), ("SEGV", 11)])
-def test_a_signals_death_counts_as_in_a_shell(
-    connection: SSHConnection, signal: str, number: int
-) -> None:
-    assert run(connection, f"kill -{signal} $$")[0] == 128 + number
+def test_a_signals_death_counts_as_in_a_shell(connection: Connection) -> None:
+    for signal, number in (("KILL", 9), ("TERM", 15), ("SEGV", 11)):
+        assert run(connection, f"kill -{signal} $$")[0] == 128 + number
 
 
-def test_bytes_are_exact(connection: SSHConnection) -> None:
+def test_bytes_are_exact(connection: Connection) -> None:
     content = bytes(range(256)).replace(b"\0", b"") * 40
     text = "".join(f"\\{byte:03o}" for byte in content)
     assert run(connection, f"printf '{text}'")[1].stdout == content
 
 
-def test_both_streams_are_drained_while_the_script_is_still_sent(connection: SSHConnection) -> None:
+def test_both_streams_are_drained_while_the_script_is_still_sent(connection: Connection) -> None:
     """A remote shell that is flooded with input while it floods us must not stall either side."""
     flood = f"head -c {MEGABYTES}000000 /dev/zero; head -c {MEGABYTES}000000 /dev/zero >&2\n"
     padding = f"# {'x' * 1000}\n" * 3000
@@ -109,7 +105,7 @@ def test_both_streams_are_drained_while_the_script_is_still_sent(connection: SSH
 
 
 def test_a_process_left_in_the_background_does_not_hold_the_call(
-    connection: SSHConnection, account: Account
+    connection: Connection, account: Account
 ) -> None:
     began = time.monotonic()
     assert run(connection, "sleep 60 & echo started")[0] == 0
@@ -118,14 +114,14 @@ def test_a_process_left_in_the_background_does_not_hold_the_call(
 
 
 def test_output_that_follows_the_exit_status_is_kept_also_after_silence(
-    connection: SSHConnection,
+    connection: Connection,
 ) -> None:
     status, output = run(connection, "sleep 1.2; (sleep 0.3; echo late) & exit 3")
     assert (status, output.stdout) == (3, b"late\n")
 
 
 def test_a_time_limit_ends_the_call_and_what_it_ran(
-    connection: SSHConnection, account: Account
+    connection: Connection, account: Account
 ) -> None:
     began = time.monotonic()
     with pytest.raises(TimeoutError):
@@ -135,9 +131,7 @@ def test_a_time_limit_ends_the_call_and_what_it_ran(
     assert run(connection, "exit 4")[0] == 4
 
 
-def test_cancelling_ends_the_call_and_what_it_ran(
-    connection: SSHConnection, account: Account
-) -> None:
+def test_cancelling_ends_the_call_and_what_it_ran(connection: Connection, account: Account) -> None:
     cancelled, started = threading.Event(), threading.Event()
     script = b"echo started; sleep 62; true"
     running = Call(
@@ -169,7 +163,7 @@ def test_a_broken_connection_ends_the_call(home_laptop: tuple[SSHServer, Laptop]
             connection.probe(5)
 
 
-def test_twenty_calls_at_once_share_eight_sessions(connection: SSHConnection) -> None:
+def test_twenty_calls_at_once_share_eight_sessions(connection: Connection) -> None:
     calls = [Call(partial(run, connection, f"sleep 0.1; exit {number}")) for number in range(20)]
     assert [call.result()[0] for call in calls] == list(range(20))
 
@@ -204,7 +198,7 @@ def test_a_preemptible_session_ends_when_the_server_permits_only_one(
         )
 
 
-def test_calls_without_a_time_limit_leave_sessions_for_others(connection: SSHConnection) -> None:
+def test_calls_without_a_time_limit_leave_sessions_for_others(connection: Connection) -> None:
     over, begun = threading.Event(), threading.Semaphore(0)
     script = b"echo up; exec sleep 64"
     lasting = partial(connection.execute, script, lambda *_: begun.release(), cancelled=over)

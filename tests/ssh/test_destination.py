@@ -87,7 +87,7 @@ SETTINGS = (
     name=st.sampled_from(SETTINGS),
     value=st.text(st.sampled_from("aB0 -@:,./~%h$'{}\"[]!*"), max_size=25),
 )
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_value_is_read_as_by_ssh_or_is_a_usage_error(
     name: str, value: str, tmp_path: Path
 ) -> None:

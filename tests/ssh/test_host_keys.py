@@ -94,41 +94,44 @@ def test_the_fingerprint_is_an_answer_and_another_one_is_not(
     assert laptop.ours(f"SHA256:{shown}") is None
 
 
-@pytest.mark.parametrize("setting", ["ask", "yes", "no", "accept-new"])
+SETTINGS = ("ask", "yes", "no", "accept-new")
+
+
 def test_a_changed_key_is_refused_whatever_the_setting_and_nothing_is_offered(
-    setting: str, start: StartServer, laptop: Laptop, account: Account
+    start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     middle = start(known=False)
-    laptop.configure(middle, account, f"StrictHostKeyChecking {setting}")
     other = make_key(laptop.folder / "other").with_suffix(".pub").read_text().strip()
     laptop.known_hosts.write_text(f"# first\n{place(middle)} {other}\n")
-    person = Person(["yes", PASSWORD])
-    with pytest.raises(HostKeyChanged) as caught, laptop.connected(person=person):
-        pass
-    assert f"{laptop.known_hosts}:2" in caught.value.message
-    assert "ssh-keygen -f" in str(caught.value.hint)
-    assert place(middle) in str(caught.value.hint)
-    assert person.asked == []
+    for setting in SETTINGS:
+        laptop.configure(middle, account, f"StrictHostKeyChecking {setting}")
+        person = Person(["yes", PASSWORD])
+        with pytest.raises(HostKeyChanged) as caught, laptop.connected(person=person):
+            pass
+        assert f"{laptop.known_hosts}:2" in caught.value.message
+        assert "ssh-keygen -f" in str(caught.value.hint)
+        assert place(middle) in str(caught.value.hint)
+        assert person.asked == []
     assert logins(middle) == [], "the man in the middle saw an attempt to log in"
 
 
-@pytest.mark.parametrize("setting", ["ask", "yes", "no", "accept-new"])
 def test_a_key_of_another_type_than_the_known_one_has_changed_as_with_ssh(
-    setting: str, start: StartServer, laptop: Laptop, account: Account
+    start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     middle = start(WITH_PASSWORDS, known=False, host_key_kinds=("ecdsa",))
     methods = "PreferredAuthentications password,keyboard-interactive"
-    laptop.configure(middle, account, f"StrictHostKeyChecking {setting}", methods)
     other = make_key(laptop.folder / "other").with_suffix(".pub").read_text().strip()
     line = f"{place(middle)} {other}\n"
     laptop.known_hosts.write_text(line)
-    assert isinstance(laptop.ours("yes", PASSWORD, PASSWORD), HostKeyChanged)
-    assert laptop.theirs("yes", PASSWORD, PASSWORD) is not None
-    assert laptop.known_hosts.read_text() == line
+    for setting in SETTINGS:
+        laptop.configure(middle, account, f"StrictHostKeyChecking {setting}", methods)
+        assert isinstance(laptop.ours("yes", PASSWORD, PASSWORD), HostKeyChanged)
+        assert laptop.theirs("yes", PASSWORD, PASSWORD) is not None
+        assert laptop.known_hosts.read_text() == line
     assert not any("Accepted" in entry or "Failed password" in entry for entry in logins(middle))
     # It is the right key of one of several types that counts, whatever its place in the file.
     laptop.known_hosts.write_text(f"{line}{place(middle)} {host_public(middle)}\n{line}")
-    laptop.configure(middle, account, f"StrictHostKeyChecking {setting}")
+    laptop.configure(middle, account)
     assert laptop.ours() is None
     assert laptop.theirs() is None
 

@@ -14,6 +14,7 @@ from jlremote.errors import Authentication, ConnectionRefused, Unreachable
 from tests.lab.accounts import Account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import make_key
+from tests.ssh.conftest import open_folder
 from tests.ssh.laptop import Laptop, Person, logins
 from tests.ssh.servers import Network, SpecialServer
 
@@ -72,23 +73,31 @@ def network(account: Account) -> Iterator[Network]:
         yield made
 
 
-@pytest.fixture
-def hosts(network: Network, laptop: Laptop) -> Iterator[Hosts]:
-    both = Hosts(network, laptop)
+@pytest.fixture(scope="module")
+def shared_hosts(network: Network, key_folder: Path) -> Iterator[Hosts]:
+    both = Hosts(network, Laptop(open_folder(key_folder)))
     yield both
     both.stop()
+
+
+@pytest.fixture
+def hosts(shared_hosts: Hosts) -> Hosts:
+    """The module's hosts, whose logs are empty."""
+    for server in (shared_hosts.bastion, shared_hosts.inner):
+        server.log.write_text("")
+    return shared_hosts
 
 
 @pytest.mark.parametrize(
     ("settings", "way"),
     [
-        ((), False),
+        (("ConnectTimeout 1",), False),
         (("ProxyJump bastion",), True),
         (("ProxyJump Bastion",), True),
         (("ProxyJump {user}@bastion:22",), True),
         (("ProxyJump ssh://{user}@bastion:22",), True),
         (("ProxyJump bastion,bastion",), True),
-        (("ProxyJump none",), False),
+        (("ProxyJump none", "ConnectTimeout 1"), False),
         (("ProxyJump no-such-user@bastion",), False),
         (("ProxyJump bastion:2222",), False),
         (("ProxyCommand ssh -F {config} -W %h:%p bastion",), True),
@@ -141,10 +150,13 @@ def test_a_bastion_without_forwarding_and_a_closed_port_are_different_errors(
 ) -> None:
     hosts.configure(account, "ProxyJump bastion", "Port 2222")
     assert isinstance(hosts.laptop.ours(), ConnectionRefused)
-    hosts.bastion.options = ("AllowTcpForwarding no", *hosts.bastion.options)
+    permitted = hosts.bastion.options
+    hosts.bastion.options = ("AllowTcpForwarding no", *permitted)
     hosts.bastion.restart()
     hosts.configure(account, "ProxyJump bastion")
     error = hosts.laptop.ours()
+    hosts.bastion.options = permitted
+    hosts.bastion.restart()
     assert type(error) is Unreachable
     assert "does not permit" in error.message
     assert "AllowTcpForwarding" in str(error.hint)

@@ -12,7 +12,7 @@ from jlremote.errors import LinkLost, NoCommonAlgorithm
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.config.rules import Algorithms
-from jlremote.ssh.connect import SSHConnection
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
 from jlremote.ssh.wire_format import direct_tcpip
 from tests.lab.accounts import Account
@@ -158,7 +158,7 @@ def test_a_probe_keeps_its_deadline_when_the_connection_is_stuck(
         host.thaw_connections()
 
 
-def fill(connection: SSHConnection) -> None:
+def fill(connection: Connection) -> None:
     message = paramiko.Message(b"\2" + (30_000).to_bytes(4, "big") + bytes(30_000))
     try:
         while True:

@@ -21,7 +21,7 @@ from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination, resolve
 from jlremote.ssh.config.rules import SentVariables
 from jlremote.ssh.connect import connect
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.login.credentials import forget
 
 

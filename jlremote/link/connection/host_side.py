@@ -16,7 +16,7 @@ from jlremote.errors import JlrError
 from jlremote.link.connection.dialer import ConnectionHost
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import pause
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError, LinkLost, Unreachable
 from jlremote.link.connection.backoff import LOOK_SECONDS
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from jlremote.link.connection.backoff import Backoff, keep_going
 from jlremote.link.connection.liveness import Liveness
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,9 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
-from jlremote.ssh.interfaces import Connection, Forward, Gateway
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.forward.connection_router import Gateway
+from jlremote.ssh.interfaces import Forward
 
 log = logging.getLogger(__name__)
 

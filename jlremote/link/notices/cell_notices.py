@@ -16,7 +16,8 @@ from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Reader, Record
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import for_container, runtime_named
-from jlremote.ssh.interfaces import Connection, Stream
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.interfaces import Stream
 from jlremote.times import in_words
 
 log = logging.getLogger(__name__)

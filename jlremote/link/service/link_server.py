@@ -31,9 +31,10 @@ from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import NotProved, OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.forward.connection_router import Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp_streams import SftpStreams
-from jlremote.ssh.interfaces import Connection, Gateway
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import runtime_named
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 
 # How long a command waits for the proof of a forward.
 PROOF_SECONDS = 10.0

@@ -24,7 +24,8 @@ from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts, variables
 from jlremote.ssh.channels.session_channel import StdinPieces
 from jlremote.ssh.channels.typed_text import TypedText
-from jlremote.ssh.interfaces import Connection, Output, Stdin, Stream, Terminal
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.interfaces import Output, Stdin, Stream, Terminal
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.place.runtimes.scripts import shell_scripts
 from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.remote import sending
-from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.connection import Connection
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.
 ALLOWED = ("LANG", "LC_*", "COLORTERM", "NO_COLOR", "GIT_PROTOCOL")

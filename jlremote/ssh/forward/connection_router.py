@@ -11,14 +11,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward import browser_requests
 from jlremote.ssh.forward.place_streams import FarEnds
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.interfaces import Connection, Gateway
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,6 +33,23 @@ _DEAD_CONNECTION_PAUSE = 0.05
 _PROOF_SECONDS = 30.0
 
 _Route = tuple[Connection, Target]
+
+
+class Gateway(Protocol):
+    """The link, as a forward needs it: a live connection and the target on it."""
+
+    def wait(self, timeout: float) -> tuple[Connection, Target]:
+        """Return a live connection and a target that was proved on it, waiting if need be.
+
+        Raises:
+            JlrError: there is none within `timeout` seconds; the message says why.
+        """
+
+    def confirm(self, timeout: float) -> tuple[Connection, Target]:
+        """Return both after a proof that begins now, for connections that are open by now."""
+
+    def recheck(self) -> None:
+        """Prove the target again: it has refused a connection."""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from jlremote.remote import relay, sending, tls_relay
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.channels.shell_session import SHELL
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.wire_format import string
 
 _LOG = logging.getLogger("jlremote.ssh")

@@ -24,8 +24,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6, own_address
 from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.forward.browser_requests import hosts_of
-from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
-from jlremote.ssh.interfaces import Gateway
+from jlremote.ssh.forward.connection_router import ConnectionRouter, Gateway, WaitLimits
 from jlremote.text import reason_of
 
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.container_relay import Listens, Relay, Where
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.wire_format import DIRECT_TCPIP, STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 # A relay that carries nothing keeps its session for so long: editors connect again and again.

@@ -19,8 +19,8 @@ from typing import Any
 
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import SessionChannel
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.wire_format import string
 
 log = logging.getLogger(__name__)

@@ -54,11 +54,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._exchanging = True
         self._exchange_asked = False
 
-    @property
-    def packets_read(self) -> int:
-        """The number of packets read, modulo 2**32; begins anew with new keys."""
-        return self._number_in()
-
     # Called by paramiko's transport.
 
     def write_all(self, out: bytes) -> None:
@@ -74,7 +69,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
 
     def set_inbound_cipher(self, *, aead: bool = False, iv_in: Any = None, **rest: Any) -> None:
         super().set_inbound_cipher(aead=aead, iv_in=iv_in, **rest)
-        self._Packetizer__sequence_number_in = self._number_in()
+        self._Packetizer__sequence_number_in = self.packets_read
         self._exchange_asked = False
         self._exchanging = False  # the outbound keys came before, with what compresses
         self.reader.keys = None
@@ -129,7 +124,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
                 self._ask_for_exchange()
                 continue
             message = paramiko.Message(plain[2 : len(plain) - plain[0]])
-            message.seqno = (self._number_in() - 1) & _ALL
+            message.seqno = (self.packets_read - 1) & _ALL
             return plain[1], message
         kind, message = super().read_message()
         return kind, message
@@ -174,8 +169,9 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def _new_keys(self, engine: Any, nonce: bytes) -> Keys:
         return Keys(engine, nonce, self.REKEY_BYTES, self._trigger_rekey)
 
-    def _number_in(self) -> int:
-        """Return the next packet's sequence number; paramiko's count leaves out our packets."""
+    @property
+    def packets_read(self) -> int:
+        """The next packet's sequence number, modulo 2**32; paramiko's count leaves out ours."""
         counted: int = self._Packetizer__sequence_number_in
         return (counted + (self.reader.keys.packets if self.reader.keys else 0)) & _ALL
 

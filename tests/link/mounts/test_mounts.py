@@ -14,8 +14,8 @@ from jlremote.link import mount_streams as module
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.mount_streams import Mounts
 from jlremote.mounts.connector import WELCOME
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.sftp_streams import SftpStreams
-from jlremote.ssh.interfaces import Connection
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, until
 

@@ -26,7 +26,8 @@ from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.config.rules import SentVariables
-from jlremote.ssh.interfaces import Connection, Output
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, FakeListener
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from paramiko import Message
 
@@ -147,9 +147,9 @@ def test_no_byte_of_a_script_means_anything_to_a_login_shell(script: bytes) -> N
     assert re.fullmatch(r"(?:[A-Za-z0-9 _\-./:,=+@]|\\0[0-7]{3})*", quoted)
 
 
-@settings(max_examples=5)
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0'"), max_size=30))
-def test_any_text_reaches_the_script_unchanged(text: str) -> None:
+def test_any_text_reaches_the_script_unchanged() -> None:
+    letters = "".join(map(chr, range(1, 256)))
+    text = f"{letters} \\0101 $HOME `id` %s \u2028 \U0001f600\n\n".replace("'", "")
     done = subprocess.run(
         ["sh", "-c", terminal_command(f"printf %s '{text}'".encode())],
         capture_output=True,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jlremote.errors import Usage
 from jlremote.ssh.config.rules import (
     algorithms,
     host_key_rules,
-    login_rules,
     number,
 )
-from jlremote.ssh.config.ssh_settings import SshSettings, remarks
+from jlremote.ssh.config.ssh_settings import SshSettings
 from jlremote.ssh.config.tokens import TokenValues
 
 NAMES = TokenValues("lab", "lab.example.org", 2222, "me")
@@ -42,34 +39,6 @@ def test_every_form_of_strict_host_key_checking_is_known(value: str, strict: str
     assert host_key_rules(settings(stricthostkeychecking=value), NAMES).strict == strict
 
 
-def test_files_are_split_where_ssh_dropped_the_quotes() -> None:
-    rules = host_key_rules(
-        settings(
-            userknownhostsfile="/a b/known_hosts /c/%h ~/.ssh/known_hosts2",
-            globalknownhostsfile="none",
-            revokedhostkeys="/etc/revoked",
-        ),
-        NAMES,
-    )
-    home = Path.home() / ".ssh/known_hosts2"
-    assert rules.user_files == (Path("/a b/known_hosts"), Path("/c/lab.example.org"), home)
-    assert rules.global_files == ()
-    assert rules.revoked == Path("/etc/revoked")
-
-
-def test_methods_keep_their_order_without_those_switched_off() -> None:
-    assert login_rules(settings(), NAMES).methods == (
-        "publickey",
-        "keyboard-interactive",
-        "password",
-    )
-    chosen = settings(
-        preferredauthentications="password,gssapi-with-mic,publickey",
-        passwordauthentication="no",
-    )
-    assert login_rules(chosen, NAMES).methods == ("publickey",)
-
-
 def test_algorithms_are_none_unless_they_are_named() -> None:
     found = algorithms(settings(ciphers="a,b", macs=""))
     assert found.ciphers == ("a", "b")
@@ -81,9 +50,3 @@ def test_a_wrong_number_is_a_usage_error_with_its_setting() -> None:
     assert number("22", "Port") == 22
     with pytest.raises(Usage, match="`Port x22` in your ssh config is not a number"):
         number("x22", "Port")
-
-
-def test_only_settings_that_change_something_are_reported() -> None:
-    assert remarks("lab", settings(forwardagent="no", rekeylimit="0 0", tunnel="false")) == ()
-    (remark,) = remarks("lab", settings(forwardagent="yes"))
-    assert remark == "lab: `forwardagent yes` is not honoured: the agent is never forwarded"

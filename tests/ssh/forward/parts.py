@@ -11,9 +11,9 @@ from typing import Any
 from jlremote.errors import ConnectionTimedOut
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.browser_requests import hosts_of
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
-from jlremote.ssh.interfaces import Connection
 from tests.lab.programs import PATIENCE
 from tests.ssh.channels.parts import Transport
 

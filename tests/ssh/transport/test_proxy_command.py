@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 
 import pytest
 
@@ -27,19 +26,6 @@ def test_a_command_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatc
     assert proxy.socket.recv(10) == b"ready\n"
     proxy.close()
     assert proxy._process.returncode == -9
-
-
-def test_a_descriptor_that_is_handed_over_is_the_connection() -> None:
-    program = (
-        "import os, socket; a, b = socket.socketpair(); a.send(b'hi');"
-        "socket.send_fds(socket.socket(fileno=os.dup(1)), [b'x'], [b.fileno()])"
-    )
-    proxy = ProxyProcess(f'{sys.executable} -c "{program}"')
-    try:
-        with proxy.receive_descriptor(10) as connection:
-            assert connection.recv(10) == b"hi"
-    finally:
-        proxy.close()
 
 
 def test_a_command_that_hands_over_nothing_is_an_error() -> None:

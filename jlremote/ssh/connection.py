@@ -1,0 +1,190 @@
+"""One authenticated connection to a host whose key was verified: scripts, probes, refusals."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from jlremote.errors import Busy, LinkLost
+from jlremote.place.host.framing import FromMarker, ended_early, new_marker
+from jlremote.ssh.channels.channel_registry import ChannelRegistry
+from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
+from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
+from jlremote.ssh.channels.typed_text import answering_sudo, with_password
+from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
+from jlremote.ssh.transport.transport import PROHIBITED, Transport
+from jlremote.ssh.wire_format import DIRECT_TCPIP, STREAMLOCAL, direct_streamlocal, direct_tcpip
+from jlremote.text import one_line
+
+
+@dataclass(eq=False, repr=False)
+class Connection:
+    """One connection to a host; `transport` is for this room only."""
+
+    transport: Transport
+    _route: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _sudo: SudoPassword | None = None
+    _head: Callable[[], bytes] = bytes  # what each script begins with
+    _has_shell: bool = False
+
+    def __post_init__(self) -> None:
+        self._slots = ChannelRegistry.of(self.transport).slots
+
+    @property
+    def description(self) -> str:
+        """The server's software, the type of its key and the cipher, on one line."""
+        return one_line(self.transport.description)
+
+    @property
+    def reason(self) -> str:
+        """Why the connection ended, in one line of the server or the system; may be empty."""
+        return one_line(self.transport.reason)
+
+    def execute(
+        self,
+        script: bytes,
+        output: Output,
+        *,
+        timeout: float | None = None,
+        cancelled: threading.Event | None = None,
+        stdin: Stdin | None = None,
+        hold_stdin: bool = False,
+        terminal: Terminal | None = None,
+        variables: Mapping[str, str] = NOTHING,
+    ) -> int:
+        """Feed `script` to `/bin/sh -s` and return its exit status, 128 + N for signal N.
+
+        Both output streams are drained all the time. Where the server opens no further session (its
+        `MaxSessions` is 10), the call waits while others that have a time limit run. A call without
+        one is refused while eight such calls, relays and mounts are open, so that short commands
+        always find a session.
+
+        Args:
+            script: the whole script; then comes `stdin`, and then end of file.
+            output: called from one thread with the stream and the bytes.
+            timeout: seconds until the call gives up, `None` for never.
+            cancelled: when set, the channel is closed and the call ends early.
+            stdin: input for the script's commands. A shell may read ahead, so it must not begin
+                before the shell is known to have read the script.
+            hold_stdin: puts the end of file off until the connection is gone, for whatever reason.
+            terminal: runs the script in a terminal of its own, in which `stdin` never ends and
+                both streams are one. `stdin` also wakes the call when the size changes.
+            variables: set for the shell, as far as the server accepts them.
+
+        Raises:
+            TimeoutError: `timeout` seconds went by.
+            LinkLost: the connection broke, or `cancelled` was set.
+            NoShell: another shell than `sh` reads scripts, where there is `stdin`.
+            Busy: too many calls without a time limit, or too many sessions for the server.
+        """
+        deadline = Deadline(timeout, cancelled)
+        if stdin is not None:
+            self._check_shell(deadline)
+        script, stdin, output = answering_sudo(
+            script, stdin, output, self._sudo, in_terminal=terminal is not None
+        )
+        if timeout is None and not self._slots.keep(deadline):
+            raise Busy(self._slots.too_many(), hint="close one of them and try again")
+        try:
+            session = ShellSession(self.transport, deadline, terminal, variables)
+            return session.run(self._begun(script), output, stdin, hold_stdin=hold_stdin)
+        finally:
+            self._slots.end(deadline)
+
+    def run_preemptible(self, script: bytes, output: Output) -> bool:
+        """Run `script` until it ends or another command needs its session.
+
+        Its stdin stays open until then. Return whether the script ended by itself. Errors are those
+        of `execute`.
+        """
+        pieces, preempted = StdinPieces(), threading.Event()
+        pieces.open()
+
+        def preempt() -> None:
+            preempted.set()
+            pieces.add(b"")
+
+        script, stdin, output = answering_sudo(
+            script, pieces, output, self._sudo, in_terminal=False
+        )
+        session = ShellSession(self.transport, Deadline(None, None), None)
+        self._slots.lend(session, preempt)
+        try:
+            session.run(self._begun(script), output, stdin, hold_stdin=False)
+        finally:
+            self._slots.end(session)
+        return not preempted.is_set()
+
+    def with_sudo_password(self, script: bytes) -> bytes:
+        """Return `script` for `sh -s` with the password of `sudo` in it, as `execute` sends it."""
+        return self._begun(with_password(script, self._sudo))
+
+    def _begun(self, script: bytes) -> bytes:
+        return MENDING + self._head() + script
+
+    def probe(self, timeout: float) -> float:
+        """Return the seconds until the host answered, or sent anything late in that time.
+
+        Raises:
+            LinkLost: no answer within `timeout` seconds.
+        """
+        return self.transport.probe(timeout)
+
+    def refusal(self, address: str, port: int, timeout: float) -> str | None:
+        """Return why the server does not permit forwarding to an address; `None` if it does.
+
+        A port on which nothing listens or answers is permitted.
+
+        Raises:
+            LinkLost: the connection broke, or there was no answer within `timeout` seconds.
+        """
+        refusal = self._refusal(DIRECT_TCPIP, direct_tcpip(address, port), timeout)
+        return refusal if refusal is not None and refusal.startswith(PROHIBITED) else None
+
+    def reaches(self, path: str, timeout: float) -> bool:
+        """Return whether the server connects to a unix socket on which a program listens.
+
+        OpenSSH gives no reason: `AllowStreamLocalForwarding no` looks like a path that is absent.
+        Errors are those of `refusal`.
+        """
+        return self._refusal(STREAMLOCAL, direct_streamlocal(path), timeout) is None
+
+    def _refusal(self, kind: bytes, details: bytes, timeout: float) -> str | None:
+        channel = ScriptChannel(self.transport)
+        channel.ask(kind, details)
+        is_answered = channel.answered.wait(timeout)
+        channel.close()
+        if not is_answered or (channel.refusal is None and not channel.is_granted):
+            raise LinkLost("the server did not say whether it permits forwarding")
+        return None if channel.refusal is None else one_line(channel.refusal)
+
+    def wait_closed(self, timeout: float | None = None) -> bool:
+        """Wait up to `timeout` seconds, or for ever, until it is gone; return whether it is."""
+        return self.transport.ended.wait(timeout)
+
+    def close(self) -> None:
+        """Close the connection, jump hosts and proxy commands included. Never raises."""
+        self.transport.close()
+        self._route.close()
+
+    def _check_shell(self, deadline: Deadline) -> None:
+        """Check once that scripts are read by `sh`.
+
+        Startup files may have put another shell in its place, and that may wait for the end of a
+        stdin which is kept open for a command's input: `NoShell`.
+        """
+        if self._has_shell:
+            return
+        marker = new_marker()
+        streams = {"stdout": FromMarker(marker), "stderr": FromMarker(marker)}
+
+        def hear(stream: Stream, data: bytes) -> None:
+            streams[stream].take(data)
+
+        script = self._begun(f"echo {marker}\n".encode())
+        ShellSession(self.transport, deadline, None).run(script, hear, None, hold_stdin=False)
+        self._has_shell = streams["stdout"].begun
+        if not self._has_shell:
+            raise ended_early(*(stream.noise for stream in streams.values()))
