@@ -40,7 +40,7 @@ from jlremote.place.runtimes.scripts import variables
 from jlremote.text import one_line, printable
 from jlremote.untrusted import document
 
-SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
+SESSIONS = ScheduledJobs(JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
 _BEGIN_SECONDS = 600
 _LOG_LINES = 30  # Lmod says first which module is unknown, and then much that is no news

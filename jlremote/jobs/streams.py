@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.hosts.attached_process import Screen, TerminalClosed, run_script_attached
+from jlremote.hosts.attached_process import Screen, TerminalClosed, run_attached, terminal_of
 from jlremote.hosts.context import Context
 from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
@@ -32,7 +32,7 @@ def attach(
     backend = _with_streams(handle)
     script = handle.starting or backend.attach(handle.job.key, detach_keys, first=first)
     try:
-        run_script_attached(handle.host, script, screen)
+        run_attached(handle.host.process(script, terminal_of(screen)), screen)
     except TerminalClosed:
         screen.recover()
     except LinkLost as lost:

@@ -16,11 +16,10 @@ import pytest
 from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.place.clusters.scheduler import KEY, Resources
-from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from tests.lab.programs import wait_until
 
-JOBS = ScheduledJobs(SLURM)
+JOBS = ScheduledJobs()
 HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST"
 
 
