@@ -70,36 +70,43 @@ def _runs_images_itself(start: StartContext) -> str | None:
 
 
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
-    options = start.request.options
-    given = dict(item.split("=", 1) for item in options.environment)
-    plain, private = variables.parted(given)
-    command = request.command
+    options, command = start.request.options, request.command
+    plain, private = variables.parted(dict(item.split("=", 1) for item in options.environment))
     if how.ranks is not None:
         command = launchers.task(command, how.ranks)
-    in_image = start.runtime.has_images
-    if in_image:
+    if start.runtime.has_images:
         gpus = "all" if how.resources.asks_for_gpus else None
         start = replace(start, request=replace(start.request, gpus=gpus, scheduled=how))
         where = Attachment(workdir=options.workdir)
         command = image_definition.entered(start, command, where, plain, elsewhere=True)
+        private = image_definition.JOB_FOLDER + private
     elif plain:
         command = ("env", *(f"{name}={value}" for name, value in plain.items()), *command)
+    return replace(
+        new_plan(start, how, command, as_typed(request.command), private),
+        ranks=how.ranks,
+        remove=request.remove,
+        indices=_indices(start, how.resources.array),
+    )
+
+
+def new_plan(
+    start: StartContext, how: Scheduled, argv: tuple[str, ...], shown: str, private: str
+) -> ScheduledPlan:
+    """Return the plan of a job; `private` is shell text with its variables."""
     first, key = image_definition.pulled_first(start)
     return ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
-        argv=command,
-        shown=as_typed(request.command),
+        argv=argv,
+        shown=shown,
         resources=how.resources,
         asked=how.resources.gres or "",
-        ranks=how.ranks,
-        workdir=None if in_image else options.workdir,
+        workdir=None if start.runtime.has_images else start.request.options.workdir,
         modules=how.modules,
-        variables=(image_definition.JOB_FOLDER if in_image else "") + private,
+        variables=private,
         first=first,
         key=key,
-        remove=request.remove,
-        indices=_indices(start, how.resources.array),
     )
 
 

@@ -75,11 +75,7 @@ def follow(
 
 
 def awaited(handle: JobHandle, context: Context) -> tuple[int, JobHandle]:
-    """Wait until a job ends, and send none of its output; return its exit code and its end.
-
-    Raises:
-        JlrError: it is not known how the job ended.
-    """
+    """Do as `follow`, without the output."""
     behind = Counter(stdout=_BEHIND, stderr=_BEHIND)
     watch = _Watch(handle, lambda *_: None, context, _shown=behind)
     return watch.to_the_end(), watch.handle

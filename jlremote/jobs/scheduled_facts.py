@@ -23,7 +23,12 @@ def read(printed: str) -> list[Job]:
         folders, _, rest = rest.partition(GROUP)
         asked, _, rest = rest.partition(GROUP)
         accounted, _, closed = rest.partition(GROUP)
-        queue, silence = _queue(asked)
+        queue: Mapping[str, QueuedJob] = {}
+        silence = None
+        try:
+            queue = read_queue(asked)
+        except SchedulerSilent as silent:
+            silence = silent.message
         live = SLURM.live_states
         ends = {
             id_: words for id_, words in records(accounted) if words and not words.startswith(live)
@@ -47,13 +52,6 @@ def _drained(printed: str) -> Mapping[str, str]:
         "this one goes on"
         for id_, node, words in rows
     }
-
-
-def _queue(asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
-    try:
-        return read_queue(asked), None
-    except SchedulerSilent as silent:
-        return {}, silent.message
 
 
 def _job(

@@ -10,9 +10,8 @@ pulled, and `modules` what those have changed. A session's `plan` is that of its
 successor is made: that one waits in a folder of its own, and takes the place of the session's when
 it runs.
 
-The job's name at the scheduler ends with the mark, which is how a submission whose answer was lost
-is found again. If two of one mark were submitted all the same, the first that runs claims the
-folder, and the other one ends at once.
+The job's name at the scheduler ends with the mark, by which a submission whose answer was lost is
+found. Of two with one mark the first that runs claims the folder, and the other one ends at once.
 """
 
 from __future__ import annotations

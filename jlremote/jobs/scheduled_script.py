@@ -138,15 +138,14 @@ def _replacing(plan: ScheduledPlan) -> str:
     )
 
 
-def _loaded(modules: tuple[str, ...]) -> str:
-    load = f"module load {shlex.join(modules)}"
-    failed = shlex.quote(f"jlr: `{load}` failed")
-    return f'{_BEFORE}{load} || {{ status=$?; echo {failed} >&2; exit "$status"; }}{_CHANGED}'
-
-
 def _before(plan: ScheduledPlan) -> str:
-    lines = [_loaded(plan.modules)] if plan.modules else []
-    lines.append(plan.first)
+    lines = [plan.first]
+    if plan.modules:
+        load = f"module load {shlex.join(plan.modules)}"
+        failed = (
+            f'{{ status=$?; echo {shlex.quote(f"jlr: `{load}` failed")} >&2; exit "$status"; }}'
+        )
+        lines.insert(0, f"{_BEFORE}{load} || {failed}{_CHANGED}")
     if plan.workdir is not None:
         lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
     return "".join(f"{line}\n" for line in lines)
