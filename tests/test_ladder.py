@@ -19,7 +19,7 @@ LADDER = {
     "cli": "copies demo doctor editors forwards gpus hosts images jobs "
     "jupyter kernels laptop listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",
-    "copies": "hosts laptop link.client link.wire place sessions",
+    "copies": "hosts laptop link.client place sessions",
     "demo": "hosts jupyter laptop listing place sessions",
     "doctor": "containers forwards gpus hosts images "
     "jupyter laptop link.client link.wire mounts place",

@@ -179,7 +179,7 @@ def with_mounts(listed: list[SessionReport], context: Context) -> list[SessionRe
     """Add to reports the folders of sessions that are mounted here."""
     mounted = known_mounts.reports(context, connect=False)
     return [
-        replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
+        replace(r, mounts=tuple(m for m in mounted if m.record.of_session(r.host, r.name)))
         for r in listed
     ]
 

@@ -53,7 +53,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         if _stays(request, local, known, system):
             assert known is not None
             context.progress.note(f"`{local}` is already mounted")
-            return known_mounts.report(known, "up")
+            return MountReport(known, "up")
         if known is None:
             _check_folder(local)
         session = _session(request, known, context)
@@ -71,7 +71,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
                 unmount.take_away(known, context, force=True)
             _mount(program, record, link, system, undo)
-    return known_mounts.report(record, "up")
+    return MountReport(record, "up")
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
@@ -128,7 +128,7 @@ def _record(
     remote, on_host, read_only = request.remote, request.on_host, request.read_only
     if (
         known is not None
-        and (known.host, known.session) == (session.host, session.name)
+        and known.of_session(session.host, session.name)
         and request.session is None
         and remote is None
     ):  # only the local folder was named, so its last mount is meant

@@ -16,7 +16,7 @@ import pytest
 from jlremote.errors import LinkLost
 from jlremote.hosts.requests import Scheduled, StopRequest
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.sessions import MountRecord, SessionRecord
 from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.mount import MountRequest
 from jlremote.place.clusters.scheduler import Resources
@@ -26,7 +26,7 @@ from tests.cli.conftest import Jlr, Workflows, settle
 
 TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
 ENDED = Job("sweep", "ended", "./sweep.sh", exit_code=3, container="sweep")
-MOUNT = MountReport("/home/me/proj", "dgx", "/raid/me", "cont1", False, "up")
+MOUNT = MountReport(MountRecord("/home/me/proj", "/raid/me", "dgx", "cont1", None, False, 0), "up")
 FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a", host=SimpleNamespace(name="dgx"))
 
 

@@ -53,12 +53,6 @@ def test_a_killed_connection_costs_a_request_nothing_but_time(up: Desk, sshd: SS
     assert logins(sshd, before) == 1
 
 
-def test_a_command_right_after_a_drop_is_answered(up: Desk, sshd: SSHServer) -> None:
-    for _ in range(3):
-        sshd.drop_connections()
-        assert up.link().status(connect=True).state == "up"
-
-
 def test_while_the_server_is_away_requests_wait_and_then_get_through(
     up: Desk, sshd: SSHServer
 ) -> None:

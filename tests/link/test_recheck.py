@@ -41,14 +41,6 @@ def test_many_refusals_in_a_row_cause_at_most_one_proof(parts: Parts) -> None:
     assert forward.wait(0)[1] == new_endpoint().target
 
 
-def test_a_port_is_proved_before_anything_is_sent_to_it(parts: Parts) -> None:
-    forward = new_port(parts)
-    with pytest.raises(JlrError, match="could not be checked in time"):
-        forward.wait(0)
-    parts.settle(seen_at(OWN))
-    assert forward.wait(20) == (parts.connection, OWN)
-
-
 @pytest.mark.parametrize(
     ("error", "state"),
     [(NothingListens("nothing is there"), State.CLOSED), (PortTaken("another's"), State.TAKEN)],

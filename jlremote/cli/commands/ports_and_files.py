@@ -153,7 +153,8 @@ def mount(
 
     request = workflow.MountRequest(local, **options)
     report = workflow.mount(request, context)
-    text = one_line(f"{report.local} shows {report.host}:{report.remote}")
+    made = report.record
+    text = one_line(f"{made.local} shows {made.host}:{made.remote}")
     answer_either(text, report.to_json())
 
 

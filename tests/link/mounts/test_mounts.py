@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -26,8 +25,6 @@ class FakeStream:
     def __init__(
         self, connection: Connection, local: Any, ended: Callable[[str | None], None]
     ) -> None:
-        self.connection = connection
-        self.heard = time.monotonic()
         self.local = local
         self.ended = ended
 
@@ -66,7 +63,6 @@ class Parts:
         self.connection = FakeConnection()
         self.away: JlrError | None = None
         self.waits: list[float] = []
-        self.lost_with: list[JlrError] = []
         self.opener = FakeOpener()
         supervisor, opener = cast(Supervisor, self), cast(SftpStreams, self.opener)
         self.mounts = Mounts(supervisor, opener, self.address)
@@ -76,9 +72,6 @@ class Parts:
         if self.away is not None:
             raise self.away
         return self.connection
-
-    def lost(self, connection: Connection, error: JlrError) -> None:
-        self.lost_with.append(error)
 
     def told(self) -> list[tuple[str, bool, str | None]]:
         """Return the name, the connection and the failure of each mount."""

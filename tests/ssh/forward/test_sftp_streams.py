@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paramiko import Message
 
 from jlremote.ssh.channels.channel_registry import PAUSES
 from jlremote.ssh.channels.event_loop import EventLoop
@@ -62,20 +60,6 @@ def desk() -> Iterator[Desk]:
     made.turn()
     made.local.close()
     made.loop.close()
-
-
-def test_what_the_host_sends_and_takes_is_heard(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.open()
-    now = [desk.stream.heard + 100]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    desk.channel._take(memoryview(ANSWER))
-    assert desk.stream.heard == now[0]
-    assert desk.local.recv(100) == ANSWER
-    now[0] += 5
-    desk.channel._window_adjust(Message((10).to_bytes(4, "big")))
-    assert desk.stream.heard == now[0]
 
 
 def test_a_host_without_the_subsystem_ends_the_stream_with_the_reason(desk: Desk) -> None:

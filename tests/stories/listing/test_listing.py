@@ -15,10 +15,11 @@ from jlremote.hosts.links import ASKS_NOTHING
 from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.sessions import MountRecord, SessionRecord
 from jlremote.listing import known_sessions, listing
 from jlremote.listing.session_report import SessionReport, of_record
 from jlremote.mounts import known_mounts
+from jlremote.mounts.known_mounts import MountReport
 from jlremote.place.host.job import Job
 from tests.stories.parts import Notes, context
 
@@ -134,10 +135,8 @@ def test_an_engine_that_fails_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_mounts_are_shown_with_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Mount:
-        host, session = "dgx", "cont1"
-
-    mount: Any = Mount()
+    record = MountRecord("/p", "/raid/p", "dgx", "cont1", None, read_only=False, made=0)
+    mount = MountReport(record, "up")
     monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [mount])
     one = of_record(SessionRecord("dgx", "cont1", "docker", 8888), "up")
     other = replace(one, name="cont2")
