@@ -16,8 +16,8 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
+from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import container_list
-from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.selection.destruction import Destruction
 from jlremote.text import one_line
@@ -164,7 +164,8 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
             question = f"Stop and delete the container of {selector}{whose}?"
             lost += ("all files of its container outside volumes",)
             if not request.yes:  # the files and packages that only the container has
-                script = docker.changes_script(runtime.required_engine, container.id)
+                changed = command_line(runtime.required_engine("diff", container.id))
+                script = f"{changed} | grep '^[AC] ' | head -n 5000"
                 targets = [volume.target for volume in container.volumes]
                 lost += container_list.changes_in_words(
                     run_script(ending.host, script).stdout, targets

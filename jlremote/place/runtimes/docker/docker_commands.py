@@ -179,14 +179,6 @@ def remove_argv(engine: Engine, name: str) -> Argv:
     return engine("rm", "--force", "--volumes", name)
 
 
-_MOST_CHANGES = 5000
-
-
-def changes_script(engine: Engine, name: str) -> str:
-    """Return the script that prints the files which a container has added or changed."""
-    return f"{command_line(engine('diff', name))} | grep '^[AC] ' | head -n {_MOST_CHANGES}"
-
-
 # The errors of a container that is being removed, by itself (`--rm`) or by another command.
 _GOING = "*[Nn]'o such container'*|*'no container with name'*|*'already in progress'*"
 
