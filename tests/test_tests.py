@@ -15,7 +15,7 @@ SLEEP = {
     *("adversity/arp_program", "adversity/test_faults", "adversity/test_interruptions"),
     *("gpus/test_pictures", "jupyter/test_resumption"),
     *("lab/line", "lab/place", "lab/programs", "link/test_drops", "login/test_passwords"),
-    *("mounts/test_away", "mounts/test_sleep", "outages/parts", "outages/test_engine_restart"),
+    *("mounts/test_sleep", "outages/parts", "outages/test_engine_restart"),
     *("outages/test_outages", "outages/test_output", "outages/test_page"),
     *("sessions/test_failed_start", "ssh/forward/parts"),
 }

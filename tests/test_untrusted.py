@@ -145,8 +145,7 @@ WITHOUT_A_DOOR = {
     # Programs that run over there in a Python of their own, and guard themselves in place.
     "gpus/waiter_program.py": "its own plan",
     "jupyter/in_server/": "runs in the server, with what that has parsed before",
-    "jupyter/recording/": "skips what is no message",
-    "remote/": "what the link sends it, what a person typed, and what the kernel tells",
+    "remote/": "what the link sends it, what a person typed, what the kernel tells, and records",
     # What a person types, or has in files here.
     "cli/options/shared.py": "seconds of a span",
     "demo/": "jlr's own notebook, signals and ports",
@@ -174,7 +173,6 @@ WITHOUT_A_DOOR = {
     "ssh/forward/place_streams.py": "a port that asyncssh has read",
     "ssh/transport/": "numbers of packets and times",
     "copies/": "facts of files, and what rsync of this machine prints",
-    "images/build_context.py": "facts of files",
     # Between jlr's own processes on this machine, who have proved themselves.
     "link/client/dial.py": "the link's own words",
     "link/service/operations.py": "a command's request",

@@ -7,14 +7,13 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from jlremote.errors import LinkLost
 from jlremote.hosts.context import Context, Progress
 from jlremote.link.client.link import ShellCommand
 from jlremote.link.client.remote_process import RemoteProcess
-from jlremote.link.wire.protocol import Unproved
-from jlremote.sessions.shell import place_of, recorded, recorded_place
+from jlremote.sessions.shell import place_of
 from jlremote.text import one_line, size_in_words
 from jlremote.times import clock
 
@@ -83,36 +82,19 @@ class CopyReport:
 
 
 class CopyPlace:
-    """The place of a copy; a session that the link knows to run is not inspected first."""
+    """The place of a copy, which runs."""
 
     def __init__(self, where: str | None, context: Context) -> None:
-        self._where = where
-        self._context = context
-        record = recorded(where, context)
-        self._checked = record is None
-        self._place = (
-            place_of(where, context) if record is None else recorded_place(record, context)
-        )
+        self._place = place_of(where, context)
 
     @contextmanager
     def process(self, argv: tuple[str, ...]) -> Iterator[RemoteProcess]:
         """Run a command there; leaving the context ends it."""
-        with ExitStack() as stack:
-            try:
-                process = self._begin(argv, stack)
-            except Unproved:
-                self._place = place_of(self._where, self._context)
-                self._checked = True
-                process = self._begin(argv, stack)
-            self._checked = True
+        command = ShellCommand(argv, copies=True)
+        opened = self._place.host.shell(self._place.served, command, None, checked=True)
+        with opened as process:
+            process.wait_connected()
             yield process
-
-    def _begin(self, argv: tuple[str, ...], stack: ExitStack) -> RemoteProcess:
-        place, command = self._place, ShellCommand(argv, copies=True)
-        opened = place.host.shell(place.served, command, None, checked=self._checked)
-        process = stack.enter_context(opened)
-        process.wait_connected()
-        return process
 
 
 class Complaint:

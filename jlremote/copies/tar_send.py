@@ -6,8 +6,7 @@ import os
 import posixpath
 import secrets
 import stat
-import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +14,8 @@ from jlremote.copies import tar_scripts
 from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange
 from jlremote.copies.names import RemotePath, sent
 from jlremote.copies.staging import leads_out
-from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.text import one_line
-
-_PIECE = 256 << 10
+from jlremote.errors import NotFound, Usage
+from jlremote.laptop import tar_archive
 
 
 def check_sources(sources: Sequence[Path], *, recursive: bool) -> None:
@@ -61,7 +58,7 @@ def send(
     status = exchange(
         place,
         argv,
-        _joined(_archive(packed, report, preserve=preserve)),
+        tar_archive.in_large_pieces(_archive(packed, report, preserve=preserve)),
         lambda stream, data: streams[stream].add(data),
     )
     if status == tar_scripts.NOT_SO:
@@ -113,51 +110,14 @@ def _packed(path: Path, folder: str) -> _Packed:
 
 def _archive(packed: Sequence[_Packed], report: CopyReport, *, preserve: bool) -> Iterator[bytes]:
     for one in packed:
-        if stat.S_ISREG(one.facts.st_mode):
-            yield from _file(one, report)
-        else:
-            yield _head(one, preserve=preserve)
-    yield tarfile.TarInfo(tar_scripts.WHOLE).tobuf()
-    yield bytes(2 * tarfile.BLOCKSIZE)
-
-
-def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small pieces: each one that is given costs a message."""
-    waiting = bytearray()
-    for piece in pieces:
-        waiting += piece
-        if len(waiting) >= _PIECE:
-            yield bytes(waiting)
-            waiting.clear()
-    if waiting:
-        yield bytes(waiting)
-
-
-def _head(one: _Packed, *, preserve: bool = True) -> bytes:
-    member = tarfile.TarInfo(one.name)
-    member.mode = one.facts.st_mode & 0o777  # without setuid, setgid and sticky
-    member.mtime = int(one.facts.st_mtime)
-    if stat.S_ISLNK(one.facts.st_mode):
-        member.type, member.linkname = tarfile.SYMTYPE, one.lead
-    elif stat.S_ISDIR(one.facts.st_mode):
-        member.type = tarfile.DIRTYPE
-        if not preserve or one.name.count("/") == 1:  # only its owner can move it there
-            member.mode |= 0o700
-    else:
-        member.size = one.facts.st_size
-    return member.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-
-
-def _file(one: _Packed, report: CopyReport) -> Iterator[bytes]:
-    with one.path.open("rb", buffering=0) as source:
-        yield _head(one)
-        left = one.facts.st_size
-        while left and (data := source.read(min(left, _PIECE))):
-            yield data
-            report.moved(len(data))
-            left -= len(data)
-        if left or os.fstat(source.fileno()).st_size != one.facts.st_size:
-            raise JlrError(
-                f"`{one_line(str(one.path))}` changed while it was copied", hint="copy it again"
-            )
-    yield bytes(-one.facts.st_size % tarfile.BLOCKSIZE)
+        facts, mode = one.facts, one.facts.st_mode & ~0o7000  # without setuid, setgid and sticky
+        if stat.S_ISDIR(mode) and (not preserve or one.name.count("/") == 1):
+            mode |= 0o700  # only its owner can move it there
+        yield tar_archive.header(one.name, mode, facts.st_size, facts.st_mtime, one.lead)
+        if stat.S_ISREG(mode):
+            for piece in tar_archive.content(one.path, facts.st_size, may_grow=False):
+                yield piece
+                report.moved(len(piece))
+            yield tar_archive.padding(facts.st_size)
+    yield tar_archive.header(tar_scripts.WHOLE, stat.S_IFREG | 0o644)
+    yield tar_archive.END

@@ -8,7 +8,7 @@ import secrets
 import shlex
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line, typed_path
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import reason_of, size_in_words
 
@@ -74,7 +73,8 @@ class BuildReport:
 def build(request: BuildRequest, context: Context) -> BuildReport:
     """Send a folder to the host, build an image there, and report the output of the build.
 
-    Once all is sent, the build outlasts the connection, and is joined again.
+    Once all is sent, the build outlasts the connection. It is joined again by docker's cache, and
+    so not without one.
 
     Raises:
         Usage: a name is invalid or missing.
@@ -90,14 +90,14 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     host, engine = connected(request.host, context, request.engine)
     source = folder or _on_host(host, request)
     building = Building(host, engine, request, source, given, context)
-    before = building.image_id() if request.no_cache else None
-    lost = None
     try:
-        while not building.is_seen_to_end(lost):
+        while not building.is_seen_to_end():
             context.progress.note("the connection broke; the build goes on there; reconnecting")
-            lost = before
     except LinkLost as lost_link:
-        lost_link.hint = "build again: if all was sent, the build goes on there and is then cached"
+        anew = " without `--no-cache`" if request.no_cache else ""
+        lost_link.hint = (
+            f"build again{anew}: if all was sent, the build goes on there and is then cached"
+        )
         raise
     except KeyboardInterrupt:
         prune = f"`{engine.shown('builder', 'prune')}` on `{request.host}`"
@@ -133,14 +133,11 @@ class Building:
     hidden: Sequence[bytes]  # the lines that carry secrets
     context: Context
 
-    def is_seen_to_end(self, lost: str | None) -> bool:
-        """Build, and return `False` if the connection broke after some output.
-
-        After a lost build without cache, `lost` is the id that the image's name had before.
-        """
+    def is_seen_to_end(self) -> bool:
+        """Build, and return `False` if the connection broke and the build can be joined again."""
         log, shown = BuildLog(), False
         keys = registry_keys.find(self.host.name, _registries(self.source.recipe))
-        command = self._script(lost, with_its_keys=bool(keys))
+        command = self._script(with_its_keys=bool(keys))
         key_lines = [registry_keys.docker_config(keys)] if keys else []
         sent = self._sent([*key_lines, *self.hidden])
         try:
@@ -151,7 +148,7 @@ class Building:
                     self._show(log.take(text))
                 self._show(log.finish())
         except LinkLost:
-            if not shown:
+            if not shown or self.request.no_cache:
                 raise
             return False
         if output.status != 0:
@@ -159,17 +156,14 @@ class Building:
             raise build_error(self.engine, log, recipe, self.host.name, status, shown=file)
         return True
 
-    def _script(self, lost: str | None, *, with_its_keys: bool) -> str:
+    def _script(self, *, with_its_keys: bool) -> str:
         kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
         name = hashlib.sha256(self.request.tags[0].encode()).hexdigest()[:16]
 
         def script(engine: Engine) -> str:
             if self.request.secrets:  # docker's other builder knows none
                 engine = engine.with_variables(DOCKER_BUILDKIT="1")
-            command = self._command(engine, kept, cached=False)
-            if lost is not None:
-                joined = self._command(engine, kept, cached=True)
-                command = unless_built(engine, self.request.tags[0], lost, command, joined)
+            command = self._command(engine, kept)
             if self.request.secrets:
                 command = with_secrets(kept, tuple(self.request.secrets), command)
             go = ""
@@ -179,24 +173,15 @@ class Building:
 
         return with_keys(self.engine, script) if with_its_keys else script(self.engine)
 
-    def _command(self, engine: Engine, kept: str, *, cached: bool) -> str:
+    def _command(self, engine: Engine, kept: str) -> str:
         request = self.request
         hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
-        options = replace(request, no_cache=request.no_cache and not cached).options
         names, file, arguments = request.tags, self.source.dockerfile, request.arguments
         folder = "." if isinstance(self.source, FolderOnHost) else "-"
         argv = image_commands.build_argv(
-            engine, names, file, arguments, *options, *hidden, folder=folder
+            engine, names, file, arguments, *request.options, *hidden, folder=folder
         )
         return endable(argv)
-
-    def image_id(self) -> str | None:
-        """Return the id of the image that has the name now, empty for none, `None` if unknown."""
-        argv = image_commands.image_id_argv(self.engine, self.request.tags[0])
-        asked = run_script(self.host, command_line(argv))
-        if asked.status != 0 and not docker_errors.image_missing(asked):
-            return None
-        return asked.stdout.strip()
 
     def _show(self, lines: str) -> None:
         if lines:
@@ -213,21 +198,6 @@ class Building:
                 sent += len(piece)
                 self.context.progress.advance(f"{size_in_words(min(sent, folder.size))} of {whole}")
                 yield piece
-
-
-def unless_built(engine: Engine, image: str, before: str, anew: str, joined: str) -> str:
-    """Return shell text that runs `joined` if a lost build without cache is done, else `anew`.
-
-    A build names its image when all steps are done. Then the cache has the newest layers of all of
-    them (tested with both of docker's builders). `before` is the image's id before the lost build.
-    """
-    now = command_line(image_commands.image_id_argv(engine, image))
-    return f"""\
-if id=$({now} 2>/dev/null) && [ -n "$id" ] && [ "$id" != {shlex.quote(before)} ]; then
-{joined}
-else
-{anew}
-fi"""
 
 
 def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:

@@ -9,15 +9,14 @@ import re
 import secrets
 import stat
 import sys
-import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.laptop import tar_archive
 from jlremote.text import reason_of
 
-PIECE_BYTES = 512 * 1024
 IGNORE_FILE = ".dockerignore"
 _LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
 
@@ -27,7 +26,7 @@ class Entry:
     """A file, folder or symbolic link of the context."""
 
     name: str
-    path: str
+    path: Path
     status: os.stat_result
 
 
@@ -52,29 +51,17 @@ class BuildContext:
         Raises:
             JlrError: a file became shorter meanwhile, or cannot be read.
         """
-        return _in_large_pieces(self._blocks())
+        return tar_archive.in_large_pieces(self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
         # Docker recognizes an archive by its first 512 bytes, which a long name would fill.
-        yield _bytes(_header(".", stat.S_IFDIR | 0o755))
+        yield tar_archive.header(".", stat.S_IFDIR | 0o755)
         for entry in self.entries:
             yield from _packed(entry)
-        for name, content in self.added:
-            info = _header(name, stat.S_IFREG | 0o600)
-            info.size = len(content)
-            yield _bytes(info) + content + _padding(len(content))
-        yield bytes(2 * tarfile.BLOCKSIZE)
-
-
-def _in_large_pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small blocks: each piece is a message to the link."""
-    held = bytearray()
-    for block in blocks:
-        if held and len(held) + len(block) > PIECE_BYTES:
-            yield bytes(held)
-            held.clear()
-        held += block
-    yield bytes(held)
+        for name, text in self.added:
+            yield tar_archive.header(name, stat.S_IFREG | 0o600, len(text))
+            yield text + tar_archive.padding(len(text))
+        yield tar_archive.END
 
 
 def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
@@ -138,7 +125,7 @@ def _entries(
         status = child.stat(follow_symlinks=False)
         ignored = rules.ignores(name) and name not in needed
         if not ignored and not stat.S_ISSOCK(status.st_mode):
-            yield Entry(name, child.path, status)
+            yield Entry(name, Path(child.path), status)
         holds_needed = any(str(each).startswith(f"{name}/") for each in needed)
         kept = not ignored or holds_needed or rules.may_keep_some_of(name)
         if kept and stat.S_ISDIR(status.st_mode):
@@ -147,62 +134,21 @@ def _entries(
 
 def _packed(entry: Entry) -> Iterator[bytes]:
     status = entry.status
-    info = _header(entry.name, status.st_mode)
-    info.mtime = int(status.st_mtime)  # a fraction would take two more blocks
-    if stat.S_ISLNK(status.st_mode):
-        info.linkname = str(Path(entry.path).readlink())
-    if not stat.S_ISREG(status.st_mode):
-        yield _bytes(info)
+    mode, link = status.st_mode, ""
+    if sys.platform == "win32":  # without an executable bit; docker's client does the same
+        mode = stat.S_IFMT(mode) | 0o755
+    if stat.S_ISLNK(mode):
+        link = str(entry.path.readlink())
+    yield tar_archive.header(entry.name, mode, status.st_size, status.st_mtime, link)
+    if not stat.S_ISREG(mode):
         return
-    info.size = status.st_size
-    yield _bytes(info)
-    yield from _content(entry)
-    if padding := _padding(info.size):
-        yield padding
-
-
-def _content(entry: Entry) -> Iterator[bytes]:
-    """Yield exactly as many bytes as the header says."""
-    size = entry.status.st_size
     try:
-        with open(entry.path, "rb") as file:  # noqa: PTH123 - a `Path` for each file takes longer
-            for start in range(0, size, PIECE_BYTES):
-                length = min(PIECE_BYTES, size - start)
-                data = file.read(length)
-                if len(data) < length:
-                    raise JlrError(
-                        f"`{entry.path}` became shorter while it was sent",
-                        hint="run the command again",
-                    )
-                yield data
+        yield from tar_archive.content(entry.path, status.st_size, may_grow=True)
     except OSError as error:
         raise JlrError(
             f"cannot read `{entry.path}`: {reason_of(error)}", hint=_LEAVE_OUT
         ) from error
-
-
-_TYPES = (
-    (stat.S_ISDIR, tarfile.DIRTYPE),
-    (stat.S_ISLNK, tarfile.SYMTYPE),
-    (stat.S_ISFIFO, tarfile.FIFOTYPE),
-)
-
-
-def _header(name: str, mode: int) -> tarfile.TarInfo:
-    """Return a header; as with docker's client, everything belongs to root."""
-    info = tarfile.TarInfo(name)
-    info.type = next((kind for test, kind in _TYPES if test(mode)), tarfile.REGTYPE)
-    # Windows has no executable bit; docker's client makes everything executable there.
-    info.mode = 0o755 if sys.platform == "win32" else stat.S_IMODE(mode)
-    return info
-
-
-def _bytes(info: tarfile.TarInfo) -> bytes:
-    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
-
-
-def _padding(size: int) -> bytes:
-    return bytes(-size % tarfile.BLOCKSIZE)
+    yield tar_archive.padding(status.st_size)
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,6 @@ def inspect_image_argv(engine: Engine, image: str) -> Argv:
     return engine("image", "inspect", "--", image)
 
 
-def image_id_argv(engine: Engine, image: str) -> Argv:
-    """Return the command that prints an image's id, or fails if there is none."""
-    return engine("image", "inspect", "--format={{.Id}}", "--", image)
-
-
 @understood("the container engine")
 def read_image(printed: str) -> Image:
     """Return the image of an `image inspect`, without its name."""

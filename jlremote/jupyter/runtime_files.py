@@ -80,9 +80,9 @@ def moved_aside(engine: Engine, name: str, command: str, afterwards: str, limit:
     # A random name, because containers may share that memory with each other and the host.
     place = f"aside=/dev/shm/jlr-{secrets.token_hex(8)}-$(id -u)\n"
     running = command_line(state_argv(engine, name, "Running"))
-    paused = command_line(state_argv(engine, name, "Paused"))
+    paused = f'[ "$({command_line(state_argv(engine, name, "Paused"))})" = true ]'
     changes = command_line(engine("container", "diff", name))
-    waiting = wait_while("! back", limit, every=1, meanwhile=f'[ "$({paused})" = true ] || break')
+    waiting = wait_while("! back", limit, every=1, meanwhile=f"{paused} || {{ back; break; }}")
     return f"""\
 owners=
 listed() {{ head -c {_MOST_BYTES}; }}

@@ -226,5 +226,8 @@ class MountRecord:
         """The name in the link: a hash, so that it is short and safe on a command line."""
         return hashlib.sha256(os.fsencode(self.local)).hexdigest()[:16]
 
+    def of_session(self, host: str, session: str) -> bool:
+        return (self.host, self.session) == (host, session)
+
 
 MOUNTS = Records("mounts", MountRecord, ("name",), lambda mount: mount.local, host=NAMES["host"])

@@ -25,22 +25,15 @@ HOSTS_AT_ONCE = 16
 class MountReport:
     """A mount as it is right now."""
 
-    local: str  # absolute path of the folder on this laptop
-    host: str  # what was typed after `ssh`
-    remote: str  # absolute path of the folder on the host
-    session: str  # the session's name, empty for a folder that was named by its host
-    read_only: bool  # whether nothing can be changed through it
+    record: MountRecord
     state: str  # `up`, the state of a link that is not up, `dead` or `unmounted`
     detail: str | None = None  # one sentence with the reason, where the state is not `up`
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"session": self.session or None}
-
-
-def report(record: MountRecord, state: str, detail: str | None = None) -> MountReport:
-    """Return the report of a mount in that state."""
-    folders = (record.local, record.host, record.remote)
-    return MountReport(*folders, record.session, record.read_only, state, detail)
+        names = ("local", "host", "remote", "session", "read_only")
+        facts = {name: getattr(self.record, name) for name in names}
+        told = {"state": self.state, "detail": self.detail}
+        return facts | told | {"session": self.record.session or None}
 
 
 def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
@@ -56,7 +49,7 @@ def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
         statuses = pool.map(lambda record: _status(record, quiet, connect=connect), links.values())
         by_link = dict(zip(links, statuses, strict=True))
     system = this_system()
-    return [report(r, *_state(r, system, by_link[r.host, r.ssh_config])) for r in records]
+    return [MountReport(r, *_state(r, system, by_link[r.host, r.ssh_config])) for r in records]
 
 
 def _status(record: MountRecord, context: Context, *, connect: bool) -> LinkStatus | None:

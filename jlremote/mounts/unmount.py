@@ -40,7 +40,7 @@ def unmount(local: str, context: Context, *, force: bool = False, yes: bool = Fa
 
 def losses_of_session(host: str, session: str) -> tuple[str, ...]:
     """Name each program that loses a folder of a session when that is unmounted by force."""
-    records = (r for r in MOUNTS.load_all() if (r.host, r.session) == (host, session))
+    records = (r for r in MOUNTS.load_all() if r.of_session(host, session))
     return tuple(loss for record in records for loss in _losses(record))
 
 
@@ -79,9 +79,7 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
 def unmount_session(host: str, session: str, context: Context, *, force: bool) -> list[str]:
     """Unmount the folders of a session; return a sentence for each, with programs that lost it."""
     sentences = []
-    for record in MOUNTS.load_all():
-        if (record.host, record.session) != (host, session):
-            continue
+    for record in filter(lambda one: one.of_session(host, session), MOUNTS.load_all()):
         try:
             users = _unmount(record, context, force=force)
             anyway = f" although it is in use: {_named(users)}" if users else ""

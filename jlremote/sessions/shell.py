@@ -16,7 +16,6 @@ from jlremote.hosts.attached_process import (
     Screen,
     TerminalClosed,
     run_attached,
-    run_script_attached,
     terminal_of,
 )
 from jlremote.hosts.context import Context
@@ -79,7 +78,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    record = recorded(request.where, context)
+    record = _recorded(request.where, context)
     if record is not None and request.keep is None:
         name = record.name
         known = SshPlace(record.selector, name, record.runtime, name, record.container_id)
@@ -91,8 +90,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     return _run(place.host, place.served, request, screen, context, checked=True)
 
 
-def recorded(where: str | None, context: Context) -> SessionRecord | None:
-    """Return this laptop's record of a session, `None` if it has none of that name."""
+def _recorded(where: str | None, context: Context) -> SessionRecord | None:
     if where is None:
         return sessions.latest()
     return resolved(where, context.ssh_config, context.progress.note).session
@@ -163,7 +161,7 @@ def _kept(
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
     script = shell_scripts.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
-        status = run_script_attached(host, script, screen)
+        status = run_attached(host.process(script, terminal_of(screen)), screen)
     except TerminalClosed:
         screen.recover()
         status = 0
@@ -184,6 +182,7 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
     Raises:
         NotFound: there is no such session, container or host, or the container does not run.
     """
+    from jlremote.place.runtimes.table import runtime_of
     from jlremote.selection import session_selection
 
     typed = None if where is None else resolved(where, context.ssh_config)
@@ -198,23 +197,10 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
             return _host_itself(str(where), context)
         name = str(typed.name)
         return _any_container(typed.host, name, context, missing, as_shared=as_shared)
-    place = recorded_place(record, context)
-    _check_runs(place.host, place.runtime, record, as_shared=as_shared)
-    return place
-
-
-def recorded_place(record: SessionRecord, context: Context) -> ShellPlace:
-    """Return the place of a session as the record has it."""
-    from jlremote.place.runtimes.table import runtime_of
-
-    return ShellPlace(
-        link_of(record, context),
-        runtime_of(record),
-        record.name,
-        record.selector,
-        session=record.name,
-        container_id=record.container_id,
-    )
+    link, runtime, name = link_of(record, context), runtime_of(record), record.name
+    _check_runs(link, runtime, record, as_shared=as_shared)
+    selector, container_id = record.selector, record.container_id
+    return ShellPlace(link, runtime, name, selector, session=name, container_id=container_id)
 
 
 def _any_container(

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.copies.names import RemotePath, parsed
 from jlremote.copies.staging import leads_out
 from tests.cli.terminal import Terminal
 from tests.copies.parts import same
@@ -363,14 +362,6 @@ def test_a_link_here_is_replaced_and_not_followed(
     (top / "apt").symlink_to(tmp_path)
     blocked = owner.jlr("cp", "-r", f"{inside.name}:/etc/apt/..", str(top))
     assert "is in the way: it is a symbolic link" in blocked.stderr or blocked.status == 0
-
-
-def test_names_and_links() -> None:
-    assert parsed("cont1:x/y:z") == RemotePath("cont1", "x/y:z")
-    assert parsed("dgx/cont1:") == RemotePath("dgx/cont1", ".")
-    assert parsed("me@dgx:~/a") == RemotePath("me@dgx", "~/a")
-    for local in ("a", "./a:b", "/a:b", "../a:b"):
-        assert parsed(local) == Path(local)
 
 
 def test_a_link_is_judged_by_what_it_resolves_to(tmp_path: Path) -> None:

@@ -6,12 +6,10 @@ import os
 import pwd
 from pathlib import Path
 
-import asyncssh
 import pytest
 
 from jlremote.demo import command_session
 from jlremote.demo.command_session import current_account
-from jlremote.demo.loopback_host import DemoKeys, write_configuration
 
 
 def test_the_account_is_the_current_user_with_the_demos_folder(
@@ -38,16 +36,3 @@ def test_an_account_without_a_usable_shell_gets_sh(
 ) -> None:
     monkeypatch.setattr(pwd, "getpwuid", lambda _: entry(shell))
     assert command_session._user_and_shell() == ("ada", "/bin/sh")
-
-
-def test_the_configuration_names_one_key_and_one_host(tmp_path: Path) -> None:
-    keys = DemoKeys()
-    write_configuration(tmp_path / "ssh_config", keys, "demo", "ada", 2222)
-    text = (tmp_path / "ssh_config").read_text()
-    assert text.startswith("Host demo\n    HostName 127.0.0.1\n    Port 2222\n    User ada\n")
-    assert f'IdentityFile "{tmp_path}/id"' in text
-    assert "StrictHostKeyChecking yes" in text
-    known = (tmp_path / "known_hosts").read_bytes()
-    assert known == b"[127.0.0.1]:2222 " + keys.host.export_public_key()
-    private = asyncssh.read_private_key(tmp_path / "id")
-    assert private.convert_to_public() == keys.user.convert_to_public()

@@ -118,8 +118,7 @@ def test_in_the_background_of_a_machine_with_only_python_a_kernel_answers_until_
         opened = urlsplit(session.url).path.rpartition("/lab/tree/")[2]
         cells = session.ask(f"api/contents/{opened}")["content"]["cells"]
         [code] = [cell for cell in cells if cell["cell_type"] == "code"]
-        assert code["outputs"][0]["data"]["image/png"], "the notebook shows something"
-        assert "PNG" in kernel.run(f"{code['source']}.data[:4]"), "and its code runs"
+        assert "Python 3" in kernel.run(code["source"])
         kernel.send("import time; time.sleep(600)")
         wait_until(lambda: kernel_is_busy(machine), "the kernel's work")
         failed(machine.jlr("stop"), 7, "a.ipynb")

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.images.build_context import PIECE_BYTES, BuildContext, read_context, read_rules
+from jlremote.images.build_context import BuildContext, read_context, read_rules
+from jlremote.laptop.tar_archive import PIECE_BYTES
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run
@@ -219,7 +220,7 @@ def test_a_file_that_grows_is_sent_as_long_as_it_was_and_one_that_shrinks_is_an_
     with unpacked(context) as archive:
         assert archive.extractfile("log").read() == b"log\n"  # type: ignore[union-attr]
     (tmp_path / "log").write_text("")
-    with pytest.raises(JlrError, match="became shorter"):
+    with pytest.raises(JlrError, match="changed while it was copied"):
         packed(context)
 
 

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from jlremote.images import image_commands
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.runtime import CREATOR_LABEL
-
-
-def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01") -> str:
-    return json.dumps({"id": identifier, "names": names, "created": created, "size": 10})
-
-
-def test_the_latest_image_is_listed_first() -> None:
-    printed = "\n".join(facts(day, [f"x:{day}"], f"2025-01-0{day}") for day in "132")
-    assert [image.tag for image in image_commands.read_list(printed, every=False)] == [
-        "3",
-        "2",
-        "1",
-    ]
 
 
 def container(labels: dict[str, str]) -> dict[str, Any]:

@@ -121,30 +121,6 @@ def test_a_warning_that_says_denied_is_no_refusal() -> None:
     assert type(login) is JlrError
 
 
-@pytest.mark.parametrize(
-    ("place", "login", "names_token"),
-    [
-        ("nvcr.io", "`jlr image login dgx nvcr.io`", True),
-        ("docker.io", "`jlr image login dgx docker.io --username NAME`", False),
-    ],
-)
-def test_the_advice_about_a_key_is_that_of_the_registry(
-    place: str, login: str, names_token: bool
-) -> None:
-    image = f"{place}/me/x:1"
-    transfer = FailedTransfer(DOCKER, "pull", image, parse(image), "dgx")
-    for said in ("unauthorized: authentication required", "toomanyrequests: You have reached"):
-        assert login in (transfer_error(transfer, [said], 1).hint or "")
-    refused = login_error(DOCKER, place, "me", "dgx", Completed(1, "", "unauthorized: wrong"))
-    assert ("oauthtoken" in (refused.hint or "")) == names_token
-
-
-def test_a_missing_engine_is_recognized_by_the_exit_status() -> None:
-    said = ["sh: line 1: docker: command not found"]
-    error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", parse("me/x"), "dgx"), said, 127)
-    assert "`docker` was not found" in error.message
-
-
 def test_usage_text_is_not_taken_for_the_reason() -> None:
     said = ['invalid argument "" for "--build-arg" flag', "", "Usage:  docker build", "", "Run it"]
     assert reason(said) == 'invalid argument "" for "--build-arg" flag'

@@ -69,11 +69,6 @@ def test_a_folder_is_relative_to_the_home(tmp_path: Path, setting: str | None, w
     assert file_scripts.read_found(named.stdout) == (found.id, "")
 
 
-def test_a_folder_that_is_not_there_has_no_images(tmp_path: Path) -> None:
-    assert file_scripts.read_list(sh(file_scripts.list_script("none"), tmp_path).stdout) == []
-    assert sh(file_scripts.find_script("x.sif", None), tmp_path).returncode == file_scripts.MISSING
-
-
 def sh(script: str, home: Path) -> subprocess.CompletedProcess[str]:
     variables = {"PATH": os.environ["PATH"], "HOME": str(home)}
     return subprocess.run(

@@ -120,12 +120,3 @@ def test_only_nvidias_registry_has_a_default_user_name(laptop: Laptop, keychain:
     done = laptop.jlr("image", "login", "lab", "--password-stdin", stdin="a-key")
     assert done.status == 1, done
     assert "`lab` cannot reach `nvcr.io`" in done.stderr
-
-
-def test_a_missing_terminal_and_an_empty_key_are_different_errors(
-    laptop: Laptop, registry: Registry, keychain: None
-) -> None:
-    words = ("image", "login", "lab", registry.name, "--username", USER)
-    assert laptop.jlr("--no-input", *words).status == 4
-    empty = laptop.jlr(*words, "--password-stdin", stdin="\n")
-    assert empty.status == 2, empty

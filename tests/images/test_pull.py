@@ -78,15 +78,6 @@ def test_an_image_without_a_tag_is_the_latest(
     assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", f"{image}:latest")
 
 
-def test_without_a_key_a_private_image_is_refused_with_the_login_command(
-    laptop: Laptop, registry: Registry
-) -> None:
-    done = laptop.jlr("image", "pull", "lab", f"{registry.name}/me/secret")
-    assert done.status == 4
-    assert f"`{registry.name}` refuses it" in done.stderr
-    assert f"`jlr image login lab {registry.name} --username NAME`" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("image", "status", "message"),
     [

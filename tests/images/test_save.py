@@ -6,6 +6,8 @@ import json
 import re
 import secrets
 import signal
+import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -37,8 +39,8 @@ def session(laptop: Laptop, engine: Engine) -> Iterator[str]:
     factory.remove_all()
 
 
-def start(laptop: Laptop, name: str, *words: str) -> None:
-    argv = ("start", "lab", name, "--image", "lab/jupyter", "--no-browser", *words)
+def start(laptop: Laptop, name: str, *words: str, image: str = "lab/jupyter") -> None:
+    argv = ("start", "lab", name, "--image", image, "--no-browser", *words)
     done = laptop.jlr(*argv, timeout=120)
     assert done.status == 0, done
 
@@ -57,29 +59,20 @@ def test_installed_packages_are_in_the_image_and_volumes_are_reported(
     start(laptop, session, *volumes, "-e", "HF=s3cret")
     install = "echo installed >/opt/new; echo x >/kept/file"
     engine.docker("exec", "--user=root", session, "sh", "-c", install)
-    saved = laptop.jlr("image", "save", session, f"{name}:1")
+    saved = other_laptop.jlr("image", "save", f"lab/{session}", f"{name}:1")
     assert saved.status == 0, saved
     assert saved.stdout.startswith(f"{name}:1: {engine.docker('images', '--quiet', f'{name}:1')}, ")
     assert "not in the image: " in saved.stderr
     assert "/data (/var/tmp)" in saved.stderr
     assert f"/kept (volume {session}-volume)" in saved.stderr
-    assert re.search(r"these variables .*\bHF\b", saved.stderr), saved
+    [told] = re.findall(r"these variables with their values: (.*)", saved.stderr)
+    # With folders of the host it runs as the user; others run the image as themselves.
+    assert set(told.split(", ")) == {"USER", "LOGNAME", "HF"}
+    assert config(engine, f"{name}:1")["User"] == "root"
     assert "s3cret" not in saved.stderr
     assert engine.docker("run", "--rm", f"{name}:1", "cat", "/opt/new") == "installed"
-    _also_from_a_second_laptop(other_laptop, engine, session, f"{name}:2")
     engine.docker("rm", "--force", session)
     engine.docker("volume", "rm", f"{session}-volume")
-
-
-def _also_from_a_second_laptop(laptop: Laptop, engine: Engine, session: str, image: str) -> None:
-    saved = laptop.jlr("image", "save", f"lab/{session}", image, "--json")
-    assert saved.status == 0, saved
-    told = json.loads(saved.stdout)
-    assert set(told["outside"]) == {"/data (/var/tmp)", f"/kept (volume {session}-volume)"}
-    # With folders of the host it runs as the user; others run the image as themselves.
-    assert (told["image"], set(told["variables"])) == (image, {"USER", "LOGNAME", "HF"})
-    assert config(engine, image)["User"] == "root"
-    assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", image)
 
 
 def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
@@ -113,23 +106,40 @@ def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
         screen.expect("nothing was changed")
 
 
+OTHERS = "/home/ada/.local/share/jupyter/runtime"
+OTHERS_SECRET = "0ther5ecret"
+
+
+@pytest.fixture(scope="module")
+def saved(laptop: Laptop, engine: Engine, session: str) -> Iterator[str]:
+    """The image of the session, beside whose server a user of the container has launched one."""
+    by_hand = (
+        f"umask 077; mkdir -p {OTHERS}; echo {OTHERS_SECRET} >{OTHERS}/jupyter_cookie_secret\n"
+        "chown -R 65534:65534 /home/ada; chmod -R a+X /home/ada"
+    )
+    engine.docker("exec", "--user=root", session, "sh", "-c", by_hand)
+    image = f"lab-{secrets.token_hex(4)}/saved"
+    done = laptop.jlr("image", "save", session, image)
+    assert done.status == 0, done
+    assert done.stdout.startswith(f"{image}: {engine.docker('images', '--quiet', image)}, ")
+    yield image
+    engine.docker("rmi", "--force", image)
+
+
 def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(
-    laptop: Laptop, engine: Engine, session: str, container: ContainerFactory, name: str
+    laptop: Laptop, engine: Engine, saved: str, container: ContainerFactory, name: str
 ) -> None:
     """jlr's containers only wait; a container of the saved image must not."""
-    assert laptop.jlr("image", "save", session, name).status == 0
-    before, after = config(engine, "lab/jupyter"), config(engine, name)
+    before, after = config(engine, "lab/jupyter"), config(engine, saved)
     assert before.get("Entrypoint") is None
     assert after["Entrypoint"] == [""]
     assert after.get("Cmd") == before.get("Cmd")
-    assert engine.docker("run", "--rm", name, "echo", "it runs") == "it runs"
+    assert engine.docker("run", "--rm", saved, "echo", "it runs") == "it runs"
     labels = after["Labels"]
     assert isinstance(labels, dict)
     assert {value for label, value in labels.items() if label.startswith("org.jlremote")} == {""}
     again = container.name()
-    done = laptop.jlr("start", "lab", again, "--image", name, "--no-browser", timeout=120)
-    assert done.status == 0, done
-
+    start(laptop, again, image=saved)
     engine.docker("rm", "--force", again)
     missing = laptop.jlr("image", "save", again, name)
     assert missing.status == 6, missing
@@ -137,28 +147,18 @@ def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(
     assert laptop.jlr("image", "save", "nowhere", name).status == 6
 
 
-OTHERS = "/home/ada/.local/share/jupyter/runtime"
-
-
 def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_the_image(
-    laptop: Laptop, engine: Engine, session: str, name: str
+    laptop: Laptop, engine: Engine, session: str, saved: str
 ) -> None:
     """Nor are the secrets of a server that another user of the container launched by hand."""
-    secret = "0ther5ecret"
-    by_hand = (
-        f"umask 077; mkdir -p {OTHERS}; echo {secret} >{OTHERS}/jupyter_cookie_secret\n"
-        "chown -R 65534:65534 /home/ada; chmod -R a+X /home/ada"
-    )
-    engine.docker("exec", "--user=root", session, "sh", "-c", by_hand)
     url = laptop.jlr("url", session).stdout.strip()
     token = url.partition("token=")[2]
     assert len(token) >= 32
-    assert laptop.jlr("image", "save", session, name).status == 0
-    assert laptop.jlr("url", session).stdout.strip() == url
     state = json.loads(laptop.jlr("list", session, "--json").stdout)["state"]
     assert state == "up"
-    made = engine.docker("create", name)
-    export = f"docker -H {engine.url} export {made} | grep -c --text -e {token} -e {secret} || true"
+    made = engine.docker("create", saved)
+    words = f"-e {token} -e {OTHERS_SECRET}"
+    export = f"docker -H {engine.url} export {made} | grep -c --text {words} || true"
     try:
         found = run("sh", "-c", export)
     finally:
@@ -193,10 +193,18 @@ def test_an_interrupted_save_leaves_the_session_as_it_was_and_no_image(
 ) -> None:
     engine.docker("exec", session, "sh", "-c", "head -c 200000000 /dev/urandom >/big")
     engine.docker("tag", "lab/plain", name)
-    saving = laptop.spawn("image", "save", session, name)
-    paused = ("inspect", "--format", "{{.State.Paused}}", session)
-    wait_until(lambda: engine.docker(*paused) == "true", "the container's standing still")
-    saving.send_signal(signal.SIGINT)
+    wanted = (
+        f"--since={int(time.time())}",
+        f"--filter=container={session}",
+        "--filter=event=pause",
+    )
+    events = ("docker", "-H", engine.url, "events", "--format={{.Action}}", *wanted)
+    with subprocess.Popen(events, stdout=subprocess.PIPE, text=True) as pauses:
+        saving = laptop.spawn("image", "save", session, name)
+        assert pauses.stdout is not None
+        assert pauses.stdout.readline() == "pause\n"
+        saving.send_signal(signal.SIGINT)
+        pauses.terminate()
     saving.communicate(timeout=60)
     assert saving.returncode == 130
     # Nothing can be run in it as long as it stands still, which docker ends once it has read all.

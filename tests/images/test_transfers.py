@@ -17,11 +17,6 @@ TERMINAL = (
     "\x1b[2A\x1b[2K\rdf6a27698cb7: Extracting  32.77kB/2.001MB\r\x1b[2B"
     "\x1b[2A\x1b[2K\rdf6a27698cb7: Pull complete \r\x1b[2B"
 )
-PLAIN = (
-    "df6a27698cb7: Already exists\n"
-    "bd0671a789ec: Pulling fs layer\n"
-    "bd0671a789ec: Download complete\n"
-)
 
 
 def after(text: str) -> Transfer:
@@ -29,18 +24,6 @@ def after(text: str) -> Transfer:
     transfer.take(text)
     transfer.finish()
     return transfer
-
-
-def test_layers_and_bytes_are_counted() -> None:
-    assert after(TERMINAL).in_words() == "1 of 2 layers, 6.8 MB"
-
-
-def test_without_a_terminal_there_are_layers_only() -> None:
-    assert after(PLAIN).in_words() == "1 of 2 layers"
-
-
-def test_progress_is_empty_before_the_first_layer() -> None:
-    assert after("1: Pulling from me/big\r\n").in_words() == ""
 
 
 def test_a_push_is_counted_too() -> None:

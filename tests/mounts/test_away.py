@@ -28,20 +28,6 @@ def a_program_that_reads(desk: Desk) -> Iterator[subprocess.Popen[bytes]]:
         program.kill()
 
 
-def test_a_short_break_goes_unnoticed_by_programs_that_begin_meanwhile(
-    far_desk: Desk, line: Line
-) -> None:
-    far_desk.mount()
-    line.take_down()
-    # Faster than a command beside other tests: programs wait for eight seconds from here on.
-    until(lambda: "connection lost" in far_desk.laptop.link_log(), "the break's discovery")
-    with ThreadPoolExecutor() as pool:
-        programs = [pool.submit(attempt, "ls", str(far_desk.local)) for _ in range(4)]
-        time.sleep(1)  # how long the break lasts from here on
-        line.bring_up()
-        assert [outcome.answer for p in programs if (outcome := p.result()).error] == []
-
-
 def test_while_the_host_is_down_programs_fail_in_time_and_then_go_on(
     far_desk: Desk, line: Line
 ) -> None:
@@ -97,11 +83,3 @@ def test_a_link_that_was_killed_comes_back_with_the_next_command(desk: Desk) -> 
     assert desk.states() == ["up"]
     assert works(desk.local)
     assert desk.sshfs() == sshfs
-
-
-def test_a_link_that_was_ended_leaves_the_mount_for_the_next_one(desk: Desk) -> None:
-    desk.mount()
-    desk.jlr("disconnect", "lab")
-    assert attempt("ls", str(desk.local / "nothing")).seconds < 5
-    assert desk.states() == ["up"]
-    assert works(desk.local)

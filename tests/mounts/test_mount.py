@@ -110,25 +110,6 @@ def test_links_that_lead_out_of_the_mount_are_not_followed(desk: Desk) -> None:
             (desk.local / name).read_bytes()
 
 
-def test_a_read_only_mount_refuses_every_change(desk: Desk) -> None:
-    own(desk.account, _write(desk.project / "data", b"x"))
-    desk.mount("bare:project", "--read-only")
-    assert (desk.local / "data").read_bytes() == b"x"
-    with pytest.raises(OSError, match="Read-only"):
-        (desk.local / "new").write_bytes(b"")
-    with pytest.raises(OSError, match="Read-only"):
-        (desk.local / "data").unlink()
-
-
-def test_the_folder_is_made_and_goes_with_the_mount(desk: Desk) -> None:
-    assert not desk.local.exists()
-    desk.mount()
-    desk.unmount()
-    assert not desk.is_mounted()
-    assert not desk.local.exists()
-    assert desk.sshfs() == []
-
-
 def test_a_folder_of_a_host_needs_no_session_and_all_that_was_made_goes(desk: Desk) -> None:
     own(desk.account, _write(desk.project / "data", b"x"))
     deep = desk.laptop.folder / "home" / "made" / "for" / "it"
@@ -146,16 +127,12 @@ def test_a_folder_of_a_host_needs_no_session_and_all_that_was_made_goes(desk: De
     assert not deep.parent.parent.exists()
 
 
-def test_a_folder_that_is_not_empty_is_covered_only_with_nonempty(desk: Desk) -> None:
+def test_a_folder_that_is_not_empty_is_not_covered(desk: Desk) -> None:
     desk.local.mkdir()
     _write(desk.local / "mine", b"x")
     refusal = desk.mount(code=2)
     assert "not empty" in refusal.stderr
-    assert "--nonempty" in refusal.stderr
     assert not desk.is_mounted()
-    desk.mount("bare:project", "--nonempty")
-    assert not (desk.local / "mine").exists()
-    desk.unmount()
     assert (desk.local / "mine").read_bytes() == b"x"
 
 
@@ -214,14 +191,6 @@ def test_another_folder_is_not_mounted_over_a_mount(desk: Desk) -> None:
     assert "already" in desk.mount("bare:elsewhere", code=2).stderr
     inside = desk.jlr("mount", str(desk.local / "sub"), "bare:project", code=2)
     assert "lies in the mount" in inside.stderr
-
-
-def test_a_folder_of_a_session_is_named_as_for_a_copy(desk: Desk) -> None:
-    own(desk.account, _write(desk.project / "data", b"x"))
-    desk.jlr("mount", "lab/bare:project", str(desk.local))
-    assert (desk.local / "data").read_bytes() == b"x"
-    [report] = json.loads(desk.jlr("mount", "--json").stdout)
-    assert (report["host"], report["session"]) == ("lab", "bare")
 
 
 def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:

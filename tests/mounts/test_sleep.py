@@ -14,7 +14,6 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.sshd import SSHServer
-from tests.long import LONG
 from tests.mounts.parts import LIMIT_SECONDS, Desk, attempt, own, until, works
 
 # Longer than the link lets a mount's connection be quiet before it asks for a sign of life.
@@ -47,7 +46,8 @@ def is_in_order(desk: Desk, content: bytes) -> None:
     assert desk.states() == ["up"]
 
 
-@pytest.mark.parametrize("seconds", [LONG(1.0), LONG_SLEEP_SECONDS])
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [1.0, LONG_SLEEP_SECONDS])
 def test_after_a_sleep_a_waiting_program_gets_an_answer(desk: Desk, seconds: float) -> None:
     (desk.project / "notes").write_bytes(b"before the sleep")
     desk.mount()

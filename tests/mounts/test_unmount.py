@@ -55,15 +55,6 @@ def test_an_open_file_and_a_running_program_are_users_too(desk: Desk) -> None:
         runner.kill()
 
 
-def test_a_busy_mount_goes_when_forced(desk: Desk) -> None:
-    desk.mount()
-    with a_shell_in(desk):
-        desk.unmount("--force", "--yes")
-        assert not desk.is_mounted()
-        assert desk.sshfs() == []
-        assert desk.states() == []
-
-
 def test_a_forced_stop_names_who_loses_a_folder_of_the_session(desk: Desk) -> None:
     desk.mount()
     with a_shell_in(desk) as shell:
@@ -140,14 +131,6 @@ def test_a_mount_is_taken_away_while_its_host_is(far_desk: Desk, line: Line) -> 
     far_desk.unmount()
     assert not far_desk.is_mounted()
     assert far_desk.sshfs() == []
-
-
-def test_a_mount_that_was_unmounted_without_jlr_is_reported_and_forgotten(desk: Desk) -> None:
-    desk.mount()
-    subprocess.run(("fusermount3", "-u", str(desk.local)), check=True)
-    assert desk.states() == ["unmounted"]
-    desk.unmount()
-    assert desk.states() == []
 
 
 def test_all_mounts_go_at_once_after_a_yes(desk: Desk) -> None:

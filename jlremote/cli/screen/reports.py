@@ -133,7 +133,7 @@ def port_reasons(ports: Iterable[PortReport]) -> list[str]:
 
 def mount_reasons(mounts: Iterable[MountReport]) -> list[str]:
     """Return why mounts do not work, a line each."""
-    return [one_line(f"{mount.local}: {mount.detail}") for mount in mounts if mount.detail]
+    return [one_line(f"{mount.record.local}: {mount.detail}") for mount in mounts if mount.detail]
 
 
 def _job_state(job: Job) -> str:
@@ -193,9 +193,9 @@ PORTS: Columns[PortReport] = {
     "SINCE": lambda report: _since(report.since),
 }
 MOUNTS: Columns[MountReport] = {
-    "MOUNTED AT": lambda report: report.local,
-    "FOLDER": lambda report: f"{report.host}:{report.remote}",
-    "SESSION": lambda report: report.session or "-",
+    "MOUNTED AT": lambda report: report.record.local,
+    "FOLDER": lambda report: f"{report.record.host}:{report.record.remote}",
+    "SESSION": lambda report: report.record.session or "-",
     "STATE": lambda report: report.state,
 }
 CONTAINERS: Columns[ContainerReport] = {

@@ -63,12 +63,6 @@ def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return pauses
 
 
-def test_without_a_request_nothing_is_asked() -> None:
-    begun = asking(None)
-    assert allocation.take(begun.context) == AllocatedGpus()
-    assert begun.host.scripts == []
-
-
 @pytest.mark.parametrize(
     ("described", "engine"), [((0, 1), f"device={uuid(1)}"), ((), "device=1"), ((1,), "device=1")]
 )

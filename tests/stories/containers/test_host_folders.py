@@ -71,12 +71,6 @@ def test_a_user_who_was_asked_for_is_kept_and_nothing_is_asked_of_the_engine() -
     assert "info" not in host.asked
 
 
-def test_without_folders_of_the_host_nothing_is_asked() -> None:
-    host, options = FakeHost(), ContainerOptions(volumes=("cache:/cache", "other:/x"))
-    assert on_host(options, host, INFO) == options
-    assert not host.asked
-
-
 def test_a_folder_that_is_missing_is_named_with_the_command_that_makes_it() -> None:
     with pytest.raises(NotFound, match=r"missing or not accessible on `dgx`: `~/x`$") as refusal:
         on_host(volumes("/raid/me", "~/x"), FakeHost(missing="1\n"), INFO)
@@ -112,12 +106,6 @@ def test_a_workspace_is_a_volume_and_where_work_begins(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     found = with_workspace(ContainerOptions(), workspace, "dgx")
     assert found == ContainerOptions((f"{folder}:/workspace",), workdir="/workspace")
-
-
-def test_a_working_folder_of_ones_own_wins() -> None:
-    options = ContainerOptions(workdir="/opt")
-    assert with_workspace(options, "/raid", "dgx").workdir == "/opt"
-    assert with_workspace(options, None, "dgx") == options
 
 
 def test_the_workspace_of_a_mounted_folder_is_what_it_shows(

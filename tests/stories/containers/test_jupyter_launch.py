@@ -121,14 +121,6 @@ def test_a_python_that_is_missing_is_told_apart_from_one_without_jupyterlab(
         jupyter_launch.ensure(launching(exited(127), "", request=asked).context, NEW)
 
 
-def test_a_container_without_any_jupyter_is_not_waited_for() -> None:
-    begun = launching()
-    found = replace(OLD, findings=Findings("/d", "", None, ()))
-    with pytest.raises(NotFound, match="there is no JupyterLab"):
-        jupyter_launch.ensure(begun.context, found)
-    assert begun.host.scripts == []
-
-
 @pytest.mark.parametrize(
     ("answers", "words"),
     [
@@ -189,20 +181,6 @@ def test_a_container_that_ended_meanwhile_is_told_with_its_last_words() -> None:
         jupyter_launch.ensure(launching(gone, Completed(0, "", "bad image\n")).context, NEW)
     with pytest.raises(JlrError, match="`cont1` does not start"):
         jupyter_launch.ensure(launching(gone).context, OLD)
-
-
-@pytest.mark.parametrize(
-    ("asked", "command"),
-    [
-        (StartRequest("dgx", "work"), "jupyter lab"),
-        (StartRequest("dgx", "work", conda_env="ml"), "conda run -n ml jupyter lab"),
-    ],
-)
-def test_the_hint_has_the_command_to_try_by_hand(asked: StartRequest, command: str) -> None:
-    begun = launching(exited(3), "", runtime=Bare(), request=asked)
-    with pytest.raises(JlrError) as failure:
-        jupyter_launch.ensure(begun.context, OLD)
-    assert (failure.value.hint or "").startswith(f"`{command}")
 
 
 @pytest.mark.parametrize("runtime", [Bare(), Containers(DOCKER)], ids=["none", "docker"])

@@ -15,7 +15,6 @@ from jlremote.errors import Busy, JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.gpus.leases import Lease
 from jlremote.hosts.requests import StartRequest
-from jlremote.place.host.sudo import by_hand
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.runtime import ContainerSpec
@@ -156,8 +155,3 @@ def test_leased_gpus_are_tied_to_the_container_in_the_same_round_trip() -> None:
     new_container.create(begun.context, SPEC, AllocatedGpus(engine="device=0", lease=lease))
     assert [step for step, _ in begun.host.scripts] == ["create", "lease"]
     assert "{{.State.Pid}}" in begun.host.texts("lease")[0]
-
-
-def test_the_owner_s_label_is_found_out_by_the_host() -> None:
-    text = by_hand(new_container.with_owner(DOCKER("create", "--name=x", "torch")))
-    assert text == 'docker create "--label=org.jlremote.user=$(id -un || id -u)" --name=x torch'

@@ -98,12 +98,6 @@ def test_the_browser_is_that_of_the_settings(machine: Path, config: str, browser
     assert found["settings"].exit_code == (2 if config == "wrong" else 0)
 
 
-def test_sessions_are_counted() -> None:
-    sessions.save(SessionRecord("lab", "cont1", "docker", 8888))
-    sessions.save(SessionRecord("lab", "cont2", "docker", 8889, forwarded=False))
-    assert look()["sessions"].text == "1 forwarded, 1 stopped"
-
-
 def test_a_record_that_cannot_be_read_is_named(machine: Path) -> None:
     sessions.save(SessionRecord("lab", "cont1", "docker", 8888))
     (file,) = (machine / "XDG_STATE_HOME" / "jlr" / "sessions").rglob("*.json")

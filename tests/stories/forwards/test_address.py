@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from jlremote.forwards.address import PortReport, report, reports
+from jlremote.forwards.address import PortReport, reports
 from jlremote.hosts.links import Unreached
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.laptop.sessions import PortRecord, SessionRecord
@@ -18,20 +18,6 @@ PLACE = new_endpoint().place
 
 def status(port: int, local: int, state: str = "up", detail: str | None = None) -> ForwardStatus:
     return ForwardStatus("cont1", port, local, state, 0.0, detail, Endpoint(PLACE, port), None)
-
-
-def test_each_port_is_reported_as_the_link_tells_it() -> None:
-    closed = status(6006, 6006, "closed", "nothing listens on port 6006 of `cont1`")
-    first, second = reports(RECORD, [status(7860, 7861), closed])
-    assert (first.port, first.state, first.detail) == (6006, "closed", closed.detail)
-    assert (second.port, second.local_port, second.state) == (7860, 7861, "up")
-    assert second.since == "1970-01-01T00:00:00Z"
-
-
-def test_a_port_that_did_not_come_back_is_down_with_the_command_that_helps() -> None:
-    told = report(RECORD, PORTS[0], None)
-    assert (told.state, told.since) == ("down", None)
-    assert "`jlr forward dgx/cont1 6006`" in (told.detail or "")
 
 
 def test_without_a_connection_the_ports_are_in_the_links_state() -> None:

@@ -38,14 +38,6 @@ def held(
     return status.local_port
 
 
-@pytest.mark.parametrize(("to", "expected"), [(SERVER, 8888), (TENSORBOARD, 6006)])
-def test_a_new_forward_gets_jupyters_port_or_its_own_number(
-    to: Endpoint, expected: int, notes: Notes
-) -> None:
-    assert held(FakeLink(), to, notes, ExitStack()) == expected
-    assert notes.notes == []
-
-
 @pytest.mark.parametrize(("to", "first"), [(SERVER, 8888), (TENSORBOARD, 6006)])
 def test_when_every_port_is_taken_the_error_says_which_were_tried(
     to: Endpoint, first: int, notes: Notes

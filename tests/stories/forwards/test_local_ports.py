@@ -19,7 +19,6 @@ from jlremote.forwards.local_ports import (
     explained,
     first_candidate,
     first_port,
-    taken,
 )
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import Owner, PortRecord, SessionRecord
@@ -45,14 +44,6 @@ def test_a_taken_port_is_refused_at_once_unless_the_session_has_it() -> None:
     check_free(port, "dgx", None)
 
 
-def test_its_own_port_comes_first() -> None:
-    for record in (ONE, TWO):
-        sessions.save(record)
-    assert list(candidates("dgx", "one", None, None))[:2] == [8888, 8889]
-    assert list(candidates("dgx", "one", 6006, None))[:2] == [6010, 6006]
-    assert list(candidates("dgx", "one", 7860, None))[:2] == [7860, 7861]
-
-
 def test_a_port_stays_its_sessions_after_its_record_is_gone() -> None:
     sessions.save(ONE)
     for local, port in ((8888, None), (6010, 6006)):
@@ -62,13 +53,6 @@ def test_a_port_stays_its_sessions_after_its_record_is_gone() -> None:
     assert 6010 not in list(candidates("dgx", "two", 6006, None))[:-1]
     assert first_candidate("dgx", "one") == 8888
     assert next(candidates("dgx", "one", 6006, None)) == 6010
-
-
-def test_all_ports_that_a_session_had_stay_its_own_the_latest_first() -> None:
-    for local in (8888, 9000):
-        claim(local, "dgx", "one", None, ExitStack())
-    assert list(candidates("dgx", "one", None, None))[:3] == [9000, 8888, 8889]
-    assert first_candidate("dgx", "two") == 8889
 
 
 def test_a_used_up_range_takes_the_oldest_port_of_a_stopped_session(
@@ -115,16 +99,3 @@ def test_a_privileged_port_is_moved_to_where_anyone_may_listen(
     port: int | None, expected: int
 ) -> None:
     assert first_port(port) == expected
-
-
-def test_another_session_is_named_as_the_holder_of_a_port() -> None:
-    sessions.save(ONE)
-    for port in (8888, 6010):
-        assert f"port {port} is in use by the session `dgx/one`" in str(taken(port, "lab", "two"))
-
-
-def test_a_process_is_named_as_the_holder_of_a_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        busy = taken(listener.getsockname()[1], "dgx", "one")
-    assert f"(process {os.getpid()})" in busy.message
-    assert busy.exit_code == 7

@@ -40,10 +40,6 @@ def status(state: str) -> LinkStatus:
 EPOCH = "1970-01-01T00:00:00Z"
 
 
-def test_a_connected_link_tells_its_status() -> None:
-    assert state_of(None, status("up")) == status("up")
-
-
 @pytest.mark.parametrize(
     ("failure", "own", "expected"),
     [
@@ -65,8 +61,3 @@ def test_a_link_without_a_connection_says_why(
 def test_a_link_of_another_version_says_what_to_do_and_does_not_end_a_list() -> None:
     told = state_of(OtherVersion("too new", hint="`jlr open SESSION`"), status("up"))
     assert told == Unreached("down", None, "too new; `jlr open SESSION`")
-
-
-def test_other_failures_are_not_hidden() -> None:
-    with pytest.raises(JlrError, match="a bug"):
-        state_of(JlrError("a bug"), status("up"))

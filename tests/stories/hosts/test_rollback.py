@@ -13,7 +13,7 @@ import pytest
 
 from jlremote.errors import Busy, JlrError
 from jlremote.hosts import rollback
-from jlremote.hosts.rollback import undisturbed, undone_on_failure
+from jlremote.hosts.rollback import undone_on_failure
 
 
 def fail(error: BaseException, *steps: Callable[[], object]) -> None:
@@ -58,13 +58,6 @@ def test_a_ctrl_c_after_the_first_second_of_the_rollback_ends_it_at_once(
     with pytest.raises(KeyboardInterrupt, match="may still be there"):
         fail(KeyboardInterrupt(), partial(undone.append, "first"), second)
     assert undone == []
-
-
-def test_ctrl_c_works_again_after_the_clean_up() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with undisturbed():
-        assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_ignored_ctrl_c_ends_no_interpreter_that_is_ending() -> None:

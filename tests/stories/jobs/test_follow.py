@@ -132,12 +132,6 @@ def test_a_job_that_waited_is_returned_as_what_it_became() -> None:
     assert job.link.asked[-1] == "remove c0ffee"
 
 
-def test_the_reason_of_an_end_is_noted() -> None:
-    job = watched(ended(137, "killed: its memory was used up"))
-    assert job.follow() == 137
-    assert job.progress.notes == ["`train` ended: killed: its memory was used up"]
-
-
 def test_a_job_whose_end_was_not_recorded_is_an_error_with_the_way_back() -> None:
     job = watched(ended(None, "it was killed from outside"))
     with pytest.raises(JlrError, match="it is not known how `train` ended") as error:
@@ -211,10 +205,3 @@ def test_a_job_that_does_not_stop_is_an_error_with_the_hosts_words() -> None:
         stop(job.handle, StopRequest(), job.context)
     with pytest.raises(JlrError, match="cannot delete `lab/train`: it is busy"):
         remove(job.handle)
-
-
-@pytest.mark.parametrize(("force", "told"), [(True, "killed the job"), (False, "stopped the job")])
-def test_a_stop_says_whether_the_job_was_killed(force: bool, told: str) -> None:
-    job = watched(Job("train", "running", "true"))
-    assert stop(job.handle, StopRequest(force=force, yes=True), job.context) == [told]
-    assert job.link.asked == [f"stop train {force}"]

@@ -63,13 +63,6 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     return host
 
 
-def test_all_jobs_are_listed_with_the_latest_first(host: FakeHost) -> None:
-    found = list(known_jobs.listed("lab", context()))
-    assert [(name, job.name) for name, job in found] == [
-        *(("lab", "train"), ("lab", "new"), ("lab", "old")),
-    ]
-
-
 def test_jobs_began_by_the_clock_of_their_host(host: FakeHost) -> None:
     before = {job.name: job.since or 0.0 for _, job in known_jobs.listed("lab", context())}
     host.answers["clock"] = f"{time.time() - 7200:.0f}\n"

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.requests import RunRequest, StartRequest
 from jlremote.jobs import begin, begin_process
-from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.runtimes.engine_containers import CONTAINER_NAME
 from jlremote.remote import sending
@@ -54,13 +52,6 @@ def test_any_command_gives_a_name_that_an_engine_takes(command: list[str]) -> No
     assert CONTAINER_NAME.fullmatch(begin._name(tuple(command)))
 
 
-def test_an_image_or_no_containers_says_where_to_run() -> None:
-    assert runtime(image="me/x") == "docker"
-    assert runtime(image="me/x", runtime="podman") == "podman"
-    assert runtime(image="me/x", sudo=True) == "sudo docker"
-    assert runtime(runtime="none") == "none"
-
-
 def test_a_command_without_a_place_is_refused_with_the_three_ways() -> None:
     with pytest.raises(Usage, match="choose where to run") as error:
         runtime()
@@ -71,12 +62,6 @@ def test_a_command_without_a_place_is_refused_with_the_three_ways() -> None:
 def test_a_session_cannot_be_used_without_containers() -> None:
     with pytest.raises(Usage, match="`--in cont1` needs a container"):
         runtime(inside="cont1", runtime="none")
-
-
-def test_a_known_session_brings_its_runtime() -> None:
-    sessions.save(SessionRecord("lab", "cont1", "sudo podman", 8888))
-    assert runtime(inside="cont1") == "sudo podman"
-    assert runtime(inside="other") == "docker"
 
 
 def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:

@@ -65,26 +65,6 @@ def test_a_dead_server_has_no_kernels_any_more(seen: watch.SessionView, link: Fa
     assert (seen.now().state, seen.now().kernels) == ("jupyter-dead", None)
 
 
-def test_kernels_are_asked_for_in_the_background(
-    seen: watch.SessionView, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-
-    class Now:
-        """A thread that runs its target at once."""
-
-        def __init__(self, *, target: Any, args: tuple[Any, ...], daemon: bool) -> None:
-            asked.append(args)
-
-        def start(self) -> None:
-            """Do nothing: the answer is still awaited."""
-
-    monkeypatch.setattr("threading.Thread", Now)
-    seen.now()
-    seen.now()
-    assert asked == [(UP,)]
-
-
 def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
     link: FakeLink, seen: watch.SessionView, monkeypatch: pytest.MonkeyPatch
 ) -> None:

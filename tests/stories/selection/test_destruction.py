@@ -66,13 +66,6 @@ def test_another_session_than_the_last_is_stopped_only_by_its_name(
         assert f"`{stop_command('lab', record.name, request_)}`" in str(refused.value.hint)
 
 
-def test_a_command_to_paste_has_the_full_target_and_its_options() -> None:
-    request = StopRequest(container=True, force=True, yes=True)
-    assert stop_command("me@lab", "a", request) == "jlr stop me@lab/a --container --force"
-    assert stop_command("lab", "a b", BARE) == "jlr stop 'lab/a b'"
-    assert stop_command("lab", "a", replace(REMOVE, force=True)) == "jlr rm lab/a --force"
-
-
 def test_a_person_is_told_what_is_lost_and_only_a_yes_goes_on() -> None:
     person = Person("yes")
     confirm(PLANNED, context(asker=person), yes=False)
@@ -95,12 +88,6 @@ def test_without_a_terminal_nothing_is_lost_without_a_yes(never: NeverAsks | Non
     with pytest.raises(JlrError, match="would be lost: a kernel; its files") as refused:
         confirm(PLANNED, silent, yes=False)
     assert "`--yes`" in str(refused.value.hint)
-
-
-def test_where_nothing_is_lost_nobody_is_asked() -> None:
-    person = Person("no")
-    confirm(replace(PLANNED, losses=()), context(asker=person), yes=False)
-    assert person.asked == ""
 
 
 def test_a_long_list_does_not_push_the_question_off_the_screen() -> None:

@@ -15,7 +15,7 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import ContainerGone, ContainerStopped, Survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.runtimes.runtime import Container
 from jlremote.sessions import further_ports
 from tests.link.fakes import new_endpoint, new_server
@@ -111,15 +111,6 @@ def test_the_list_has_every_recorded_port_with_its_state(link: CheckedLink) -> N
     further_ports.add("cont1", 6006, context())
     listed = further_ports.listed("cont1", context())
     assert [(report.port, report.state) for report in listed] == [(6006, "up"), (7860, "down")]
-
-
-def test_a_session_without_ports_needs_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> LinkStatus:
-        raise AssertionError("the link was asked")
-
-    monkeypatch.setattr(further_ports, "status_of", refuse)
-    sessions.save(replace(RECORD, ports=()))
-    assert further_ports.listed("cont1", context()) == []
 
 
 def test_a_port_of_several_sessions_is_removed_only_by_a_sessions_name() -> None:
