@@ -58,7 +58,7 @@ OWNERS = {
     "keyring": {"laptop", "ssh"},
     "jeepney": {"laptop"},
     "websocket": {"jupyter"},
-    "zmq": {"jupyter", "kernels"},
+    "zmq": {"remote", "kernels"},
 }
 
 # Calls that print to the user or ask.
@@ -161,7 +161,6 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
         "jlremote.forwards.loopback_page:",
         "jlremote.remote.",
         "jlremote.gpus.waiter_program:",
-        "jlremote.jupyter.recording.",
     )
     assert [place for place in speakers if not place.startswith(silent)] == []
 

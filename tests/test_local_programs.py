@@ -14,7 +14,6 @@ from tests.sources import here, known
 
 STARTERS = {
     "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
-    "cli.completion.shell_setup": "the user's shell: jlr's own words, and a folder of this machine",
     "laptop.desktop": "osascript: far texts follow the script's name, where no option can be",
     "link.client.dial": "the link: host and configuration, as typed",
     "mounts.system": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",

@@ -28,6 +28,8 @@ POSIX_ONLY = {
     "jlremote.remote.job_keeper",
     "jlremote.remote.job_terminal",
     "jlremote.remote.orphans",
+    *(f"jlremote.remote.{name}" for name in ("recorded_kernel", "recorded_server")),
+    "jlremote.remote.recorder_program",
 }
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
 

@@ -145,8 +145,7 @@ WITHOUT_A_DOOR = {
     # Programs that run over there in a Python of their own, and guard themselves in place.
     "gpus/waiter_program.py": "its own plan",
     "jupyter/in_server/": "runs in the server, with what that has parsed before",
-    "jupyter/recording/": "skips what is no message",
-    "remote/": "what the link sends it, what a person typed, and what the kernel tells",
+    "remote/": "what the link sends it, what a person typed, what the kernel tells, and records",
     # What a person types, or has in files here.
     "cli/options/shared.py": "seconds of a span",
     "demo/": "jlr's own notebook, signals and ports",

@@ -37,11 +37,11 @@ def run() -> int:
         request.show()
         return request.exit_code
     except click.ClickException as failure:
-        return _explain(_in_our_words(failure))
+        return explain(_in_our_words(failure))
     except OSError as failure:
-        return _explain(_told_of_disk(failure))
+        return explain(_told_of_disk(failure))
     except Exception as failure:  # noqa: BLE001 - this is the boundary
-        return _explain(failure)
+        return explain(failure)
 
 
 def _run() -> int:
@@ -56,7 +56,8 @@ def _run() -> int:
     return status if isinstance(status, int) else 0
 
 
-def _explain(failure: Exception) -> int:
+def explain(failure: Exception) -> int:
+    """Print the message and the hint of a failure, and return its exit code."""
     if isinstance(failure, JlrError) and not isinstance(failure, Bug):
         message, hint, code = failure.message, failure.hint, failure.exit_code
     else:

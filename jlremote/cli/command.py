@@ -183,7 +183,6 @@ class Command(click.Command):
 
 
 def _is_ours(failure: Usage) -> bool:
-    """Return whether a module of commands or options has refused the call."""
     frames = [frame for frame, _ in walk_tb(failure.__traceback__)]
     return str(frames[-1].f_globals["__name__"]).startswith("jlremote.cli")
 

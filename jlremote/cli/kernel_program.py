@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from jlremote.cli.boundary import explain
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.screen.terminal import tell
 from jlremote.errors import JlrError
-from jlremote.text import printable
 
 
 def main(*words: str) -> int:
@@ -30,10 +29,7 @@ def main(*words: str) -> int:
             itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel_program", "--end", session)
             bridge.run(session, kind, Path(file), itself, context)
     except JlrError as failure:
-        tell(f"jlr: {printable(failure.message)}")
-        if failure.hint:
-            tell(f"hint: {printable(failure.hint)}")
-        return failure.exit_code
+        return explain(failure)
     return 0
 
 

@@ -174,7 +174,7 @@ def remove_marked(start: StartContext, mark: str) -> None:
     Another command may have been faster to create one of the same name. It stays if another start
     has joined its server.
     """
-    find = docker.find_argv(start.engine, START_LABEL, mark)
+    find = start.engine("ps", "--all", "--quiet", f"--filter=label={START_LABEL}={mark}")
     remove = docker.remove_argv(start.engine, "")[:-1]
     shared = start.runtime.inside(
         start.name, scripts.is_shared(start.runtime, start.name, start.launch_id)

@@ -39,7 +39,6 @@ class DemoRequest:
     """`jlr demo`."""
 
     image: str | None = None  # `None` for one that is on this machine
-    local_port: int | None = None  # the exact TCP port, `None` for any
     runtime: str = "auto"  # `auto`, `docker` or `none`
 
 
@@ -129,7 +128,7 @@ def _session(request: DemoRequest, files: Path, context: Context) -> SessionRepo
             if request.runtime == "docker" or request.image is not None:
                 raise
             context.progress.detail(f"using no container: {reason.message}")
-    return _start_plainly(request, context)
+    return _start_plainly(context)
 
 
 def _in_container(request: DemoRequest, files: Path) -> StartRequest:
@@ -152,11 +151,10 @@ def _in_container(request: DemoRequest, files: Path) -> StartRequest:
             # Files that are saved in the folder shall belong to the user, who deletes them.
             user=f"{os.getuid()}:{os.getgid()}",
         ),
-        local_port=request.local_port,
     )
 
 
-def _start_plainly(request: DemoRequest, context: Context) -> SessionReport:
+def _start_plainly(context: Context) -> SessionReport:
     if find_spec("jupyterlab") is None:
         raise JlrError(
             "the demo needs `jupyterlab`, which is not installed here",
@@ -164,9 +162,8 @@ def _start_plainly(request: DemoRequest, context: Context) -> SessionReport:
         )
     # The user may have a host `demo` with a session of that name.
     name = HOST if sessions.find(HOST, HOST) is None else _unique_name()
-    port, python = request.local_port, sys.executable
     try:
-        plain = StartRequest(HOST, name, runtime="none", python=python, local_port=port)
+        plain = StartRequest(HOST, name, runtime="none", python=sys.executable)
         return start(plain, context)
     except BaseException:
         with undisturbed(), suppress(JlrError):

@@ -260,12 +260,9 @@ def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
         return ()
     amount = len(gpus) if value == "all" else count(value)
     first = sorted(gpu.index for gpu in gpus)
-    names = list(map(str, first[:amount])) if amount is not None else _names(value)
+    named = value.partition("device=")[2].strip("\"'").split(",")
+    names = named if amount is None else list(map(str, first[:amount]))
     return tuple(dict.fromkeys(uuid for name in names for uuid in _called(name, gpus)))
-
-
-def _names(value: str) -> list[str]:
-    return value.partition("device=")[2].strip("\"'").split(",")
 
 
 def _called(name: str, gpus: Sequence[Gpu]) -> Iterator[str]:

@@ -43,7 +43,7 @@ def parse_request(text: str) -> GpuRequest:
         bare = bare[1:-1]  # docker's manual writes --gpus '"device=0,2"'
     if bare in ("none", "all"):
         return GpuRequest("none" if bare == "none" else "all", bare)
-    names = tuple(_names(bare))
+    names = tuple(re.sub(r"\Adevice=", "", bare).split(","))
     if counted := re.fullmatch(r"(?:count=|auto:)?(\d{1,4})|auto", bare):
         return _counted(bare, int(counted[1] or 1))
     if all(_NAME.fullmatch(name) for name in names):
@@ -72,10 +72,6 @@ def is_met(text: str, have: str | None) -> bool:
     return asked.kind == has.kind and (
         set(asked.names) == set(has.names) if asked.names else asked.text == has.text
     )
-
-
-def _names(text: str | None) -> list[str]:
-    return re.sub(r"\Adevice=", "", text or "").split(",")
 
 
 def _counted(text: str, count: int) -> GpuRequest:

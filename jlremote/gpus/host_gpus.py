@@ -60,14 +60,10 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
         SchedulerSilent: the scheduler does not answer to the first question.
     """
     link = link_on(host, context)
-    own = own_gpus(link, seconds)
     try:
-        first = next(own)
-    except CannotAsk as failure:
+        yield from own_gpus(link, seconds)
+    except CannotAsk as failure:  # to the first question
         yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
-    else:
-        yield first
-        yield from own
 
 
 def _watch_cluster(

@@ -233,13 +233,13 @@ def _gpu(gpu: Gpu) -> dict[str, Any]:
         "temperature": gpu.temperature,
         "power": gpu.power,
         "power_limit": gpu.power_limit,
-        "mig": [_part(part) for part in gpu.slices] if gpu.mig else None,
+        "mig": [
+            {"place": part.place, "profile": part.profile, "state": part.state(), **_device(part)}
+            for part in gpu.slices
+        ]
+        if gpu.mig
+        else None,
     }
-
-
-def _part(part: Device) -> dict[str, Any]:
-    known = {"place": part.place, "profile": part.profile, "state": part.state()}
-    return known | _device(part)
 
 
 def _device(device: Device) -> dict[str, Any]:

@@ -1,19 +1,12 @@
 """Leases on the host: two starts at the same moment never get the same GPU.
 
-A lease is a symbolic link, like editors' lock files. It is made in one step, and neither writing
-nor reading follows it, so a planted link does no harm. Its name is the device's UUID and a random
-word, its target names the session, and its owner on disk, which cannot be forged, is the user.
-
-Each user has a folder of his own for them in `/tmp`, which root owns and whose sticky bit keeps
-users from each other's entries: the owner of a folder may delete all that is in it. Its name need
-not be free, so that no other user can be in the way: who owns it counts. All users read all
-folders. Times are those of the last change of a link itself, which no user can set.
+A lease is a symbolic link that nothing follows: its name is the device's UUID and a random word,
+its target names the session, and its owner and the time of its last change, which no user can
+forge, count. Each user has a folder for them in `/tmp`, whose sticky bit keeps others out.
 
 Each start makes its own lease, then reads all others, and deletes its own if another one holds the
-same device. The later of two always sees the earlier, so they never both keep theirs. A lease
-counts for some minutes, or while the process that it names lives; so one that a crash left behind,
-simply stops counting. One that another program has deleted, as a cleaner of `/tmp` does, is made
-again for its container (`keep_for`).
+same device: the later of two always sees the earlier. A lease counts for some minutes, or while the
+process that it names lives, so one that a crash left behind stops counting.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.links import ASKS_NOTHING, connected_status, link_on
-from jlremote.hosts.pools import PATIENCE_SECONDS, PoolAnswer, ask_each, members, note_silent
+from jlremote.hosts.pools import PATIENCE_SECONDS, PoolAnswer, ask_each, note_silent
 from jlremote.jupyter.presence import Presence, look
 from jlremote.laptop import sessions
 from jlremote.laptop.settings import settings
@@ -37,7 +37,9 @@ def of_pool(pool: str, context: Context) -> list[_Answer]:
         NotFound: there is no such pool.
     """
     return ask_each(
-        members(pool), lambda host, its: ask(_connected(host, its), its.progress.note), context
+        settings.load().pool(pool),
+        lambda host, its: ask(_connected(host, its), its.progress.note),
+        context,
     )
 
 
@@ -47,7 +49,7 @@ def watch_pool(pool: str, seconds: float, context: Context) -> Iterator[list[_An
     A thread watches each host, so none waits for one that hangs (`NotFound`: there is no such
     pool).
     """
-    hosts = [_WatchedHost(host) for host in members(pool)]
+    hosts = [_WatchedHost(host) for host in settings.load().pool(pool)]
     for host in hosts:
         host.watch(seconds, replace(context, asker=ASKS_NOTHING))
     until = time.monotonic() + PATIENCE_SECONDS
@@ -128,7 +130,7 @@ def host_of_pool(
         Usage: several hosts have the container.
         JlrError: no host of the pool answers.
     """
-    hosts = members(pool)
+    hosts = settings.load().pool(pool)
     known = [r for r in sessions.load_all() if r.host in hosts]
     if or_latest and container is None and known:
         return known[0].host

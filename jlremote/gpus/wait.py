@@ -1,8 +1,7 @@
 """`--wait`: a program on the host waits in its queue, and holds the GPUs until they are taken over.
 
-A command that stays looks at that program, which is listed as a job of its name, so that `jlr stop`
-ends it. When its turn comes it holds the GPUs, for half an hour at most: the start that waits takes
-them over at once, and so does the next one of the same session if that start is gone.
+The program is listed as a job, so that `jlr stop` ends it. The start that waits takes the GPUs over
+at once, and so does the next one of the same session if that start is gone.
 """
 
 from __future__ import annotations

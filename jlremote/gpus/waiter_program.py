@@ -43,6 +43,7 @@ from jlremote.place.host.contract import (
     run_script,
 )
 from jlremote.place.host.process_mark import VARIABLE
+from jlremote.remote.orphans import facts
 from jlremote.times import in_words
 
 PAUSE_SECONDS = 5.0
@@ -57,16 +58,13 @@ class ThisHost:
 
     name: str
 
-    @property
-    def _environment(self) -> dict[str, str]:
-        """The environment without the mark that ends a job's processes."""
-        return {name: value for name, value in os.environ.items() if name != VARIABLE}
-
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
     ) -> dict[str, Completed]:
         """Run steps; scripts are given by stdin, as all users of the host can read arguments."""
         until, status, done = time.monotonic() + timeout, 0, {}
+        # Without the mark that ends a job's processes.
+        unmarked = {name: value for name, value in os.environ.items() if name != VARIABLE}
         for name, text in steps.items():
             script = f"status={status}\n(\n{text}\n) </dev/null\n"
             try:
@@ -76,7 +74,7 @@ class ThisHost:
                     capture_output=True,
                     timeout=max(1.0, until - time.monotonic()),
                     check=False,
-                    env=self._environment,
+                    env=unmarked,
                     start_new_session=True,  # what ends the job must not leave half of a step
                 )
             except subprocess.TimeoutExpired as late:
@@ -94,11 +92,11 @@ class Waiter:
         self._folder, self._plan = folder, plan
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
         within = Within(*plan["within"]) if plan["within"] else None
-        self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines, within=within)
-        stat = Path("/proc/self/stat").read_text()
-        self._process = (os.getpid(), stat.rpartition(")")[2].split()[19])
+        self.host = ThisHost(plan["host"])
+        self._wish = Wish(self.host, plan["name"], asked, engines, within=within)
+        self._process = (os.getpid(), facts(os.getpid())[19])
         self._state: dict[str, Any] = {}
-        self._leases: list[Lease] = []
+        self.leases: list[Lease] = []
 
     def wait(self) -> Taken:
         """Take GPUs as soon as it is this job's turn in the queue.
@@ -118,7 +116,7 @@ class Waiter:
                     self._write({"place": place, "why": last.message})
                     try:
                         return taking.take(
-                            self._wish, ticket.word, self._leases.append, lambda _: None, inventory
+                            self._wish, ticket.word, self.leases.append, lambda _: None, inventory
                         )
                     except Busy as busy:
                         last = busy
@@ -126,7 +124,7 @@ class Waiter:
                 time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
         finally:
             if ticket is not None:
-                attempt(self._wish.host, ticket.leave())
+                attempt(self.host, ticket.leave())
         raise Busy(f"no GPUs after {in_words(int(self._plan['seconds']))}: {last.message}")
 
     def _new_ticket(self) -> QueueTicket:
@@ -137,15 +135,11 @@ class Waiter:
     def _stand(self, ticket: QueueTicket) -> Inventory:
         wish = self._wish
         steps = {"stand": ticket.stand(), "gpus": snapshot(wish.engines)}
-        done = wish.host.run(steps, timeout=taking.ASK_SECONDS)
+        done = self.host.run(steps, timeout=taking.ASK_SECONDS)
         if done["stand"].status != 0:
             complaint = done["stand"].complaint
-            raise JlrError(f"cannot wait for GPUs on `{wish.host.name}`: {complaint}")
+            raise JlrError(f"cannot wait for GPUs on `{self.host.name}`: {complaint}")
         return read(done["gpus"].stdout, wish.host.name, wish.within)
-
-    def give_up(self) -> None:
-        for lease in self._leases:
-            taking.release(self._wish.host, lease)
 
     def become(self, taken: Taken, command: list[str]) -> NoReturn:
         chosen = taken.chosen
@@ -178,7 +172,7 @@ class Waiter:
     def create(self, taken: Taken) -> int:
         """Create and start the job's container, which is the job from then on; return a status."""
         ends: list[int] = []
-        host, lease = self._wish.host, taken.lease
+        host, lease = self.host, taken.lease
         for end in ENDS:  # the container is whole or is not there
             signal.signal(getattr(signal, end), lambda number, _: ends.append(number))
         keep = {} if lease is None else {"lease": leases.keep_for(lease, self._plan["pid"])}
@@ -194,7 +188,7 @@ class Waiter:
         if ends:
             run_script(host, self._plan["remove"])
             return 128 + ends[0]
-        self._leases.clear()
+        self.leases.clear()
         # In one step: `jlr job list` shows the container, if it does not show this folder.
         gone = self._folder.with_name(f".{self._folder.name}-{os.getpid()}")
         self._folder.rename(gone)
@@ -206,7 +200,7 @@ class Waiter:
 
     def _keep(self, lease: Lease | None) -> None:
         if lease is not None:
-            self._wish.host.run({"keep": leases.keep(lease, *self._process)})
+            self.host.run({"keep": leases.keep(lease, *self._process)})
 
     def _write(self, state: dict[str, Any]) -> None:
         if state == self._state:
@@ -244,7 +238,8 @@ def main(arguments: list[str]) -> int:
         waiter.end(f"gave up: {failure.message}")
         return failure.exit_code
     finally:
-        waiter.give_up()
+        for lease in waiter.leases:
+            taking.release(waiter.host, lease)
 
 
 def _ended(number: int, _frame: FrameType | None) -> NoReturn:

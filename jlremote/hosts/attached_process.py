@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from jlremote.errors import LinkLost
-from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 
 
@@ -42,11 +41,6 @@ class Screen(Protocol):
 
     def recover(self) -> None:
         """Reset the terminal after a program that could not clean up."""
-
-
-def run_script_attached(host: Link, script: str, screen: Screen) -> int:
-    """Connect a script to the screen and return its exit status, as `run_attached` does."""
-    return run_attached(host.process(script, terminal_of(screen)), screen)
 
 
 def terminal_of(screen: Screen) -> TerminalKind | None:

@@ -12,7 +12,6 @@ from typing import Generic, TypeVar
 from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING
-from jlremote.laptop.settings import settings
 from jlremote.text import one_line
 
 # How long the others wait for a host that does not answer.
@@ -28,15 +27,6 @@ class PoolAnswer(Generic[T]):
     host: str
     answer: T | None
     error: JlrError | None = None
-
-
-def members(pool: str) -> tuple[str, ...]:
-    """Return the hosts of a pool.
-
-    Raises:
-        NotFound: there is no such pool.
-    """
-    return settings.load().pool(pool)
 
 
 def ask_each(

@@ -48,8 +48,10 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     context = known_way(request.wanted.host, context)
     host = link_to(request.wanted.host, context)
     connect(host, context)
-    if request.scheduled is None:
-        runtime = _with_engine(host, request, runtime)
+    of_session = begin_process.session(request) is not None
+    if request.scheduled is None and runtime.has_containers and not of_session:
+        choice = EngineChoice(request.wanted.runtime, request.wanted.sudo)
+        runtime = Containers(engine_on(host, choice))
     request = command_file.with_place(request, runtime)
     begun: list[JobHandle] = []
     starting = ""
@@ -106,12 +108,6 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
             "`-t` and `--install` cannot be combined",
             hint="use `--detach` and then `jlr job attach`, or an image that has the packages",
         )
-
-
-def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
-    if not runtime.has_containers or begin_process.session(request) is not None:
-        return runtime
-    return Containers(engine_on(host, EngineChoice(request.wanted.runtime, request.wanted.sudo)))
 
 
 def _start_context(

@@ -207,7 +207,7 @@ def _waiting(
 def _check_file(engine: Engine, name: str, path: str, status: int) -> str:
     remove = command_line(docker.remove_argv(engine, name))
     return f"""\
-said=$({command_line(docker.file_argv(engine, name, path))} 2>&1 >/dev/null) || case $said in
+said=$({command_line(engine("cp", f"{name}:{path}", "-"))} 2>&1 >/dev/null) || case $said in
 *'ould not find the file'*|*'could not be found on container'*) {remove} >/dev/null; exit {status};;
 esac
 """

@@ -82,21 +82,17 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
         home = f"your home on `{start.request.host}`"
         raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)
     if done.status == NO_PYTHON:
-        oldest = ".".join(map(str, OLDEST))
+        oldest, host = ".".join(map(str, OLDEST)), start.request.host
+        where = host_word(host) if plan.container is None else f"{host}/{plan.container}"
         raise NotFound(
-            f"`jlr run` needs Python {oldest} or later on `{start.request.host}`",
-            hint=f"`jlr shell {_shell_of(start, plan)} --keep -- COMMAND` runs it in tmux",
+            f"`jlr run` needs Python {oldest} or later on `{host}`",
+            hint=f"`jlr shell {where} --keep -- COMMAND` runs it in tmux",
         )
     if done.status != 0:
         raise JlrError(f"cannot start the job: {done.complaint}")
     if plan.wait is not None:
         start.note(f"`{start.name}` waits on the host: {one_line(plan.wait['why'])}")
     return done
-
-
-def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
-    host = start.request.host
-    return host_word(host) if plan.container is None else f"{host}/{plan.container}"
 
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:

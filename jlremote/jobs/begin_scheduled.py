@@ -21,6 +21,7 @@ from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.link.client.link import Link
 from jlremote.place.clusters import launchers
 from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.contract import Completed, attempt, run_script
 from jlremote.place.host.job import Job
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
@@ -59,54 +60,60 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
 
 
 def _runs_images_itself(start: StartContext) -> str | None:
-    asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
+    asked = run_script(start.host, SLURM.runs_images())
     if asked.status != 0:
         return None
     return (
         f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
-        f"{SCHEDULED.scheduler.name} itself run the image (pyxis)"
+        f"{SLURM.name} itself run the image (pyxis)"
     )
 
 
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
-    options = start.request.options
-    given = dict(item.split("=", 1) for item in options.environment)
-    plain, private = variables.parted(given)
-    command = request.command
+    options, command = start.request.options, request.command
+    plain, private = variables.parted(dict(item.split("=", 1) for item in options.environment))
     if how.ranks is not None:
         command = launchers.task(command, how.ranks)
-    in_image = start.runtime.has_images
-    if in_image:
+    if start.runtime.has_images:
         gpus = "all" if how.resources.asks_for_gpus else None
         start = replace(start, request=replace(start.request, gpus=gpus, scheduled=how))
         where = Attachment(workdir=options.workdir)
         command = image_definition.entered(start, command, where, plain, elsewhere=True)
+        private = image_definition.JOB_FOLDER + private
     elif plain:
         command = ("env", *(f"{name}={value}" for name, value in plain.items()), *command)
+    return replace(
+        new_plan(start, how, command, as_typed(request.command), private),
+        ranks=how.ranks,
+        remove=request.remove,
+        indices=_indices(start, how.resources.array),
+    )
+
+
+def new_plan(
+    start: StartContext, how: Scheduled, argv: tuple[str, ...], shown: str, private: str
+) -> ScheduledPlan:
+    """Return the plan of a job; `private` is shell text with its variables."""
     first, key = image_definition.pulled_first(start)
     return ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
-        argv=command,
-        shown=as_typed(request.command),
+        argv=argv,
+        shown=shown,
         resources=how.resources,
         asked=how.resources.gres or "",
-        ranks=how.ranks,
-        workdir=None if in_image else options.workdir,
+        workdir=None if start.runtime.has_images else start.request.options.workdir,
         modules=how.modules,
-        variables=(image_definition.JOB_FOLDER if in_image else "") + private,
+        variables=private,
         first=first,
         key=key,
-        remove=request.remove,
-        indices=_indices(start, how.resources.array),
     )
 
 
 def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
     if array is None:
         return ()
-    scheduler = SCHEDULED.scheduler
-    return launchers.indices(array, run_script(start.host, scheduler.array_limit()).stdout)
+    return launchers.indices(array, run_script(start.host, SLURM.array_limit()).stdout)
 
 
 def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:
@@ -151,13 +158,13 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
             f"Slurm does not answer, so it is not known whether `{start.name}` was submitted",
             hint=f"`jlr job list {start.host.name}` shows whether the job is there",
         )
-    return _with_choices(start.host, SCHEDULED.scheduler.refusal(answer))
+    return _with_choices(start.host, SLURM.refusal(answer))
 
 
 def _with_choices(host: Link, error: JlrError) -> JlrError:
     if error.hint is None:
-        asked = run_script(host, SCHEDULED.scheduler.choices())
-        error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)
+        asked = run_script(host, SLURM.choices())
+        error.hint = SLURM.read_choices(asked.stdout)
     return error
 
 
@@ -169,8 +176,8 @@ def estimate(host: str, how: Scheduled, context: Context) -> str:
     """
     link = link_to(host, known_way(host, context))
     connect(link, context)
-    trial = f"echo '#!/bin/sh' | {{\n{SCHEDULED.scheduler.estimate(how.resources)}\n}}"
+    trial = f"echo '#!/bin/sh' | {{\n{SLURM.estimate(how.resources)}\n}}"
     answer = run_script(link, trial)
     if answer.status != 0:
-        raise _with_choices(link, SCHEDULED.scheduler.refusal(answer))
-    return SCHEDULED.scheduler.read_estimate(answer)
+        raise _with_choices(link, SLURM.refusal(answer))
+    return SLURM.read_estimate(answer)

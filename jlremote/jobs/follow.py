@@ -17,6 +17,7 @@ from jlremote.hosts.rollback import on_ctrl_c
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_queue
 from jlremote.place.clusters.slurm_reasons import explain
 from jlremote.place.host import kept_jobs
@@ -74,11 +75,7 @@ def follow(
 
 
 def awaited(handle: JobHandle, context: Context) -> tuple[int, JobHandle]:
-    """Wait until a job ends, and send none of its output; return its exit code and its end.
-
-    Raises:
-        JlrError: it is not known how the job ended.
-    """
+    """Do as `follow`, without the output."""
     behind = Counter(stdout=_BEHIND, stderr=_BEHIND)
     watch = _Watch(handle, lambda *_: None, context, _shown=behind)
     return watch.to_the_end(), watch.handle
@@ -220,7 +217,7 @@ def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
     for printed in _groups(handle, backend.waiting(handle.job.key)):
         reason, reserved = _reason(handle, printed)
         if reason and reason != noted:
-            sooner = _sooner(handle, backend) if reserved else ""
+            sooner = _sooner(handle) if reserved else ""
             note(f"`{handle.selector}` {reason}{sooner}")
             noted = reason
 
@@ -264,9 +261,9 @@ def _reason(handle: JobHandle, printed: str) -> tuple[str, bool]:
     return f"waits: {why.sentence}; {action}{begins}", why.reserved
 
 
-def _sooner(handle: JobHandle, backend: ScheduledJobs) -> str:
+def _sooner(handle: JobHandle) -> str:
     """Return the time limit that ends a job before the next maintenance."""
-    printed = run_script(handle.host, backend.scheduler.maintenance()).stdout.split()
+    printed = run_script(handle.host, SLURM.maintenance()).stdout.split()
     ahead = [seconds for text in printed if (seconds := count(text) or 0) > 60]
     if not ahead:
         return ""

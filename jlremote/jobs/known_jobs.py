@@ -18,7 +18,6 @@ from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import hint_of_missing, matching
 from jlremote.laptop.typed_place import resolved
 from jlremote.link.client.link import Link
-from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
@@ -33,7 +32,7 @@ from jlremote.untrusted import moment
 
 COMMAND_NOT_FOUND = 127
 STOP_SECONDS = 120.0  # a scheduler waits with SIGKILL for as long as its site has chosen
-SCHEDULED = ScheduledJobs(SLURM)
+SCHEDULED = ScheduledJobs()
 
 Show = Callable[[str, bytes], None]  # given `stdout` or `stderr`, and a piece of it
 

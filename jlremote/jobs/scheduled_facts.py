@@ -8,7 +8,7 @@ from dataclasses import replace
 from jlremote.place.clusters import slurm_reasons
 from jlremote.place.clusters.last_states import JobEnding, read_ending
 from jlremote.place.clusters.scheduler import FOLLOWS, QueuedJob, SchedulerSilent
-from jlremote.place.clusters.slurm import Slurm
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_queue
 from jlremote.place.host.contract import FIELD, GROUP, records, understood
 from jlremote.place.host.job import Job
@@ -16,20 +16,25 @@ from jlremote.text import is_name, one_line
 from jlremote.untrusted import moment, whole_number
 
 
-def read(scheduler: Slurm, printed: str) -> list[Job]:
+def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     with understood("the shell"):
         now, _, rest = printed.partition(GROUP)
         folders, _, rest = rest.partition(GROUP)
         asked, _, rest = rest.partition(GROUP)
         accounted, _, closed = rest.partition(GROUP)
-        queue, silence = _queue(asked)
-        live = scheduler.live_states
+        queue: Mapping[str, QueuedJob] = {}
+        silence = None
+        try:
+            queue = read_queue(asked)
+        except SchedulerSilent as silent:
+            silence = silent.message
+        live = SLURM.live_states
         ends = {
             id_: words for id_, words in records(accounted) if words and not words.startswith(live)
         }
         jobs = [
-            _job(scheduler, fields, queue, ends, silence)
+            _job(fields, queue, ends, silence)
             for fields in records(folders)
             if is_name(fields[0].removesuffix(FOLLOWS))
         ]
@@ -49,15 +54,7 @@ def _drained(printed: str) -> Mapping[str, str]:
     }
 
 
-def _queue(asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
-    try:
-        return read_queue(asked), None
-    except SchedulerSilent as silent:
-        return {}, silent.message
-
-
 def _job(
-    scheduler: Slurm,
     fields: list[str],
     queue: Mapping[str, QueuedJob],
     ends: Mapping[str, str],
@@ -85,7 +82,7 @@ def _job(
     if code or known.state:
         how = slurm_reasons.ending(known.state, log)
         if not how and not code:
-            how = known.unwritten(scheduler, log, began=bool(start))
+            how = known.unwritten(log, began=bool(start))
         status = whole_number(code) if code else None
         if how and status == 0:
             status = slurm_reasons.unfinished_code(how)

@@ -10,9 +10,8 @@ pulled, and `modules` what those have changed. A session's `plan` is that of its
 successor is made: that one waits in a folder of its own, and takes the place of the session's when
 it runs.
 
-The job's name at the scheduler ends with the mark, which is how a submission whose answer was lost
-is found again. If two of one mark were submitted all the same, the first that runs claims the
-folder, and the other one ends at once.
+The job's name at the scheduler ends with the mark, by which a submission whose answer was lost is
+found. Of two with one mark the first that runs claims the folder, and the other one ends at once.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from jlremote.jobs import scheduled_facts
 from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
 from jlremote.place.clusters import last_states
 from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY
-from jlremote.place.clusters.slurm import Slurm
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.contract import (
     PRINT_FIELD,
     PRINT_FILE,
@@ -74,7 +73,6 @@ _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
 class ScheduledJobs(FolderJobs):
     """The jobs that a scheduler runs."""
 
-    scheduler: Slurm
     root: str = ROOT  # shell text: the folder of their folders
     followed: bool = False  # whether they may have successors
     _known = _OVER
@@ -96,21 +94,21 @@ class ScheduledJobs(FolderJobs):
             f'elif [ "$(cat "$directory/mark" 2>/dev/null)" != {shlex.quote(plan.mark)} ]; then\n'
             f"exit {TAKEN}\n"
             'elif [ -s "$directory/id" ]; then cat "$directory/id"; exit 0\n'
-            f"else\nid=$(\n{self.scheduler.search(plan.full_name)}) || exit {UNKNOWN}\n"
+            f"else\nid=$(\n{SLURM.search(plan.full_name)}) || exit {UNKNOWN}\n"
             'id=$(printf "%s\\n" "$id" | head -n 1)\nfi\n'
             f'{_others(plan)}if [ -z "$id" ]; then\n{self._send(plan)}[ -n "$id" ] || exit 0\nfi\n'
             f"{_identified(plan)}"
         )
 
     def _send(self, plan: ScheduledPlan) -> str:
-        run, end = job_script(plan, self.scheduler), f"end-{plan.mark}"
+        run, end = job_script(plan), f"end-{plan.mark}"
         log = f'"$base{"-" + INDEX if plan.indices else ""}/log"'
         begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
         return (
             "quoted=$(printf %s \"$base\" | sed \"s/'/'\\\\\\\\''/g\")\n"
             f"id=$({{ printf '#!/bin/bash -l\\n{begin}\\n' \"'$quoted'\"\n"
             f"cat <<'{end}'\n{run}{end}\n}} | {{\n"
-            f"{self.scheduler.submit(plan.full_name, log, plan.resources)}}}) || exit\n"
+            f"{SLURM.submit(plan.full_name, log, plan.resources)}}}) || exit\n"
         )
 
     def take_back(self, plan: ScheduledPlan) -> str:
@@ -119,7 +117,7 @@ class ScheduledJobs(FolderJobs):
         return (
             f"{self.folder(plan.names[0])}"
             f'ours() {{ [ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ]; }}\nours || exit 0\n'
-            f"found=$(\n{self.scheduler.search(plan.full_name)}) || exit\n"
+            f"found=$(\n{SLURM.search(plan.full_name)}) || exit\n"
             f"for id in $found; do {self._cancel()}\ndone\n"
             f"for name in {shlex.join(plan.names)}; do\n"
             f'directory={self.root}/$name; ! ours || rm -rf -- "$directory"\ndone\n'
@@ -129,8 +127,8 @@ class ScheduledJobs(FolderJobs):
         which = f"{self.root}/{'*' if name is None else shlex.quote(name)}"
         # The successor first, as it may take the session's folder meanwhile.
         folders = f"{which}{FOLLOWS} {which}" if self.followed else which
-        account = last_states.account(self.scheduler)
-        accounted = self.scheduler.accounted(_ID)
+        account = last_states.account()
+        accounted = SLURM.accounted(_ID)
         return f"""\
 date +%s; printf '{PRINT_GROUP}'
 {PRINT_FILE}{_OVER}{account}opened=
@@ -150,7 +148,7 @@ asked=$(
 {self._ask()})
 printf '%s\\n{PRINT_GROUP}' "$asked"
 separator=$(printf '{PRINT_FIELD}')
-whole=$(printf '%s\\n' "$asked" | {self.scheduler.answer()})
+whole=$(printf '%s\\n' "$asked" | {SLURM.answer()})
 for id in $opened; do
   case $whole in ''|*"
 $id$separator"*) continue;; esac
@@ -161,14 +159,14 @@ $id$separator"*) continue;; esac
 done
 printf '{PRINT_GROUP}'
 printf '%s\\n' "$asked" | (
-{self.scheduler.drained()})
+{SLURM.drained()})
 """
 
     def _ask(self) -> str:
-        return last_states.ask(self.scheduler, self.root)
+        return last_states.ask(self.root)
 
     def _cancel(self) -> str:
-        return f"(\n{self.scheduler.cancel(_ID)}\n)"
+        return f"(\n{SLURM.cancel(_ID)}\n)"
 
     def waiting(self, key: str) -> str:
         """Return the script that prints the queue now and then, until the job begins or ends.
@@ -193,7 +191,7 @@ while {condition}; do
     id=$(cat "$directory/id" 2>/dev/null)
     asked=$(
 {self._ask()})
-{then}    case $(printf '%s\\n' "$asked" | {self.scheduler.answer()}) in
+{then}    case $(printf '%s\\n' "$asked" | {SLURM.answer()}) in
     ''|*"
 $id$separator"*) ;;
     *) [ -z "$({_OLD})" ] || break;;
@@ -208,14 +206,14 @@ done
         return f"{self.wait('! over')}{pause(0.3)}\n"
 
     def signal(self, key: str, signal: str) -> str:
-        send = self.scheduler.signal('"$id"', signal)
+        send = SLURM.signal('"$id"', signal)
         return f'{self.folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
 
     def stop(self, key: str, *, force: bool) -> str:
         """Cancel a job and wait; the site decides when SIGKILL follows, unless `force` sends it."""
-        kill = f"(\n{self.scheduler.signal(_ID, 'KILL')}\n)\n" if force else ""
-        ask = last_states.ask(self.scheduler, self.root, last_states.SHORT_SECONDS)
-        ask = f"whole=$( (\n{ask}) | {self.scheduler.answer()})"
+        kill = f"(\n{SLURM.signal(_ID, 'KILL')}\n)\n" if force else ""
+        ask = last_states.ask(self.root, last_states.SHORT_SECONDS)
+        ask = f"whole=$( (\n{ask}) | {SLURM.answer()})"
         wait = wait_while(
             "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=_TOO_LATE
         )
@@ -227,7 +225,7 @@ done
         )
 
     def read(self, printed: str) -> list[Job]:
-        return scheduled_facts.read(self.scheduler, printed)
+        return scheduled_facts.read(printed)
 
 
 def _files(plan: ScheduledPlan) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jlremote.place.clusters.launchers import launched
 from jlremote.place.clusters.scheduler import Ranks, Resources
-from jlremote.place.clusters.slurm import Slurm
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.kept_jobs import NO_FOLDER
 from jlremote.place.host.shell_text import command_line, typed_path, wait_while
 
@@ -109,11 +109,11 @@ class ScheduledPlan:
         return f"{self.name}.jlr{self.mark}"
 
 
-def job_script(plan: ScheduledPlan, scheduler: Slurm) -> str:
+def job_script(plan: ScheduledPlan) -> str:
     """Return the script that runs a job's command in its folder, `$directory`."""
     once, over = _REMOVE, ""
-    if scheduler.requeues(plan.resources):
-        once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", scheduler.put_back())
+    if SLURM.requeues(plan.resources):
+        once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", SLURM.put_back())
     if plan.ranks is None:
         command = f"exec {command_line(plan.argv)}"
     else:
@@ -138,15 +138,14 @@ def _replacing(plan: ScheduledPlan) -> str:
     )
 
 
-def _loaded(modules: tuple[str, ...]) -> str:
-    load = f"module load {shlex.join(modules)}"
-    failed = shlex.quote(f"jlr: `{load}` failed")
-    return f'{_BEFORE}{load} || {{ status=$?; echo {failed} >&2; exit "$status"; }}{_CHANGED}'
-
-
 def _before(plan: ScheduledPlan) -> str:
-    lines = [_loaded(plan.modules)] if plan.modules else []
-    lines.append(plan.first)
+    lines = [plan.first]
+    if plan.modules:
+        load = f"module load {shlex.join(plan.modules)}"
+        failed = (
+            f'{{ status=$?; echo {shlex.quote(f"jlr: `{load}` failed")} >&2; exit "$status"; }}'
+        )
+        lines.insert(0, f"{_BEFORE}{load} || {failed}{_CHANGED}")
     if plan.workdir is not None:
         lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
     return "".join(f"{line}\n" for line in lines)

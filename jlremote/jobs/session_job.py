@@ -40,7 +40,7 @@ from jlremote.place.runtimes.scripts import variables
 from jlremote.text import one_line, printable
 from jlremote.untrusted import document
 
-SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
+SESSIONS = ScheduledJobs(JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
 _BEGIN_SECONDS = 600
 _LOG_LINES = 30  # Lmod says first which module is unknown, and then much that is no news
@@ -186,25 +186,13 @@ def _deleted(host: Host, name: str, script: str) -> None:
 
 
 def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
-    options = start.request.options
-    own = {} if start.runtime.has_images else dict(i.split("=", 1) for i in options.environment)
-    plain, private = variables.parted(own)
+    given = () if start.runtime.has_images else start.request.options.environment
+    plain, private = variables.parted(dict(item.split("=", 1) for item in given))
     begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
     # A login shell may have other variables than a command by ssh.
     state_home = 'export XDG_STATE_HOME="${directory%/jlr/*}"\n'
-    first, key = image_definition.pulled_first(start)
-    plan = ScheduledPlan(
-        name=start.name,
-        mark=secrets.token_hex(6),
-        argv=(*begun, "sh", "-c", _text(start)),
-        shown="jupyter lab",
-        resources=how.resources,
-        asked=how.resources.gres or "",
-        workdir=None if start.runtime.has_images else options.workdir,
-        modules=how.modules,
-        variables=state_home + private,
-        first=first,
-        key=key,
+    plan = begin_scheduled.new_plan(
+        start, how, (*begun, "sh", "-c", _text(start)), "jupyter lab", state_home + private
     )
     # A successor finds the image, and needs no key for it.
     return replace(plan, record=json.dumps(asdict(replace(plan, key=""))) + "\n")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.hosts.attached_process import Screen, TerminalClosed, run_script_attached
+from jlremote.hosts.attached_process import Screen, TerminalClosed, run_attached, terminal_of
 from jlremote.hosts.context import Context
 from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
@@ -32,7 +32,7 @@ def attach(
     backend = _with_streams(handle)
     script = handle.starting or backend.attach(handle.job.key, detach_keys, first=first)
     try:
-        run_script_attached(handle.host, script, screen)
+        run_attached(handle.host.process(script, terminal_of(screen)), screen)
     except TerminalClosed:
         screen.recover()
     except LinkLost as lost:
@@ -72,45 +72,37 @@ def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
             f"the job `{handle.selector}` has no stdin",
             hint="begin it with `jlr run … -i` for that",
         )
-    feeding = _Feeding(handle, pieces)
-    feeding.start()
+    failures: list[JlrError] = []
+    threading.Thread(target=_feed, args=(handle, pieces, failures), daemon=True).start()
     yield
-    if feeding.failure is not None:
-        kind = LinkLost if isinstance(feeding.failure, LinkLost) else JlrError
+    for failure in failures:
+        kind = LinkLost if isinstance(failure, LinkLost) else JlrError
         raise kind(
-            f"`{handle.selector}` did not get all of this stdin: {feeding.failure.message}",
+            f"`{handle.selector}` did not get all of this stdin: {failure.message}",
             hint=f"`jlr job logs {handle.selector}` shows its output",
         )
 
 
-class _Feeding(threading.Thread):
-    """The thread that waits until the host has all stdin; another one reads stdin here."""
+def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) -> None:
+    """Give stdin until the host's script ends; another thread reads stdin here.
 
-    def __init__(self, handle: JobHandle, pieces: Iterable[bytes]) -> None:
-        super().__init__(daemon=True)
-        self.failure: JlrError | None = None
-        self._handle = handle
-        self._pieces = pieces
+    The script says when it has all; leaving it then would end an engine's client that passes it on.
+    """
+    script, has_all = _with_streams(handle).feed(handle.job.key), False
+    try:
+        with handle.host.process(script) as process:
+            process.wait_connected()
+            threading.Thread(target=_read, args=(pieces, process), daemon=True).start()
+            for stream, _ in process:
+                has_all = has_all or stream == "stdout"
+        if not has_all and process.status == GIVEN:
+            failures.append(JlrError("another command already passed its stdin"))
+    except JlrError as failure:
+        if not has_all:
+            failures.append(failure)
 
-    def run(self) -> None:
-        """Give stdin until the host's script ends, with the job where an engine's client takes it.
 
-        The script says when it has all, but leaving it then would end a client that has not passed
-        all of it on, or is still being started.
-        """
-        script, has_all = _with_streams(self._handle).feed(self._handle.job.key), False
-        try:
-            with self._handle.host.process(script) as process:
-                process.wait_connected()
-                threading.Thread(target=self._read, args=(process,), daemon=True).start()
-                for stream, _ in process:
-                    has_all = has_all or stream == "stdout"
-            if not has_all and process.status == GIVEN:
-                self.failure = JlrError("another command already passed its stdin")
-        except JlrError as failure:
-            self.failure = None if has_all else failure
-
-    def _read(self, process: RemoteProcess) -> None:
-        for piece in self._pieces:
-            if not process.give(piece):
-                return
+def _read(pieces: Iterable[bytes], process: RemoteProcess) -> None:
+    for piece in pieces:
+        if not process.give(piece):
+            return

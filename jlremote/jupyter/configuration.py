@@ -18,15 +18,8 @@ HOST_PORT = 8988
 JUPYTER_PORT = 8888  # its default, which alone may stand beside a socket
 LOOK_SECONDS = 60  # Jupyter checks as often that its server is idle
 
-# See `launch`: what exists by now stays, so collections can leave it out.
-_COLLECT = """\
-import gc
-gc.freeze()
-gc.enable()
-"""
-
-_SERVER = f"""\
-{_COLLECT}import secrets
+_SERVER = """\
+import secrets
 import jupyter_server
 settings = get_config()
 application = settings.ServerApp
@@ -77,8 +70,8 @@ _REACHED_BY_US = (
 _LONG_MESSAGES = f"application.tornado_settings.update(dict(websocket_max_message_size={1 << 28}))"
 
 # Notebook 7 and nbclassic read this file, too, and must not apply it.
-_NOTEBOOK = f"""\
-{_COLLECT}import secrets
+_NOTEBOOK = """\
+import secrets
 from jupyter_core.application import JupyterApp
 settings = get_config()
 application = identity = settings.NotebookApp

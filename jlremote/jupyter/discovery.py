@@ -56,21 +56,22 @@ def read_probe(output: str) -> Findings:
     """Read the probe's output."""
     records = [record.split(FIELD) for record in output.split(RECORD)]
     single = {record[0].strip(): record[1] for record in records if len(record) == 2}
-    directory = single.get("directory", "")
-    idle_stop = single.get("idle-stop", "").strip()
-    listening = _Listening(
-        read_listeners(single.get("listening", "")), directory, single.get("sockets", "")
+    place = _Probed(
+        single.get("directory", ""),
+        read_listeners(single.get("listening", "")),
+        single.get("sockets", ""),
+        single.get("idle-stop", "").strip(),
     )
     servers: dict[int, Server] = {}
     for record in records:
         if record[0].strip() == "server":
             # Any program there can write such a file.
             with suppress(ValueError, IndexError, RecursionError):
-                server = _server(record, directory, listening, idle_stop)
+                server = _server(record, place)
                 servers.setdefault(server.pid, server)
     status = single.get("exit", "").strip()
     return Findings(
-        directory,
+        place.directory,
         single.get("jupyter", "").strip(),
         count(status),
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
@@ -83,49 +84,42 @@ def read_probe(output: str) -> Findings:
 
 
 @dataclass(frozen=True)
-class _Listening:
-    """The listeners on the session's machine: on ports, and on sockets in its folder."""
-
-    listeners: tuple[Listener, ...]
+class _Probed:
     directory: str
-    sockets: str  # rows of the kernel's table
-
-    def held(self, port: int, inodes: frozenset[str], *, ours: bool) -> tuple[Listener, ...]:
-        """Return the listeners on a port that a process holds; `ValueError` for none."""
-        held = [
-            listener
-            for listener in self.listeners
-            if listener.port == port
-            # Another user's descriptors cannot be read, and then the port alone has to do. Those of
-            # jlr's own server can: a process that hides them got the pid after that server's end.
-            and (listener.inode in inodes or (not inodes and not ours))
-        ]
-        if not held:
-            raise ValueError("the process does not hold the port")
-        return tuple(held)
-
-    def check_socket(self, path: str, inodes: frozenset[str]) -> None:
-        """Check that a process listens on a socket of the session; `ValueError` if not."""
-        own = _is_own_socket(path, self.directory)
-        if not own or not listening_inodes(self.sockets, path) & inodes:
-            raise ValueError("the process does not hold a socket of the session")
+    listeners: tuple[Listener, ...]
+    sockets: str  # rows of the kernel's table, of the sockets in the folder
+    idle_stop: str
 
 
-def _is_own_socket(path: str, directory: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return folder == f"{directory}/runtime" and name.startswith(SOCKET)
+def _held(
+    listeners: tuple[Listener, ...], port: int, inodes: frozenset[str], *, ours: bool
+) -> tuple[Listener, ...]:
+    held = [
+        listener
+        for listener in listeners
+        if listener.port == port
+        # Another user's descriptors cannot be read, and then the port alone has to do. Those of
+        # jlr's own server can: a process that hides them got the pid after that server's end.
+        and (listener.inode in inodes or (not inodes and not ours))
+    ]
+    if not held:
+        raise ValueError("the process does not hold the port")
+    return tuple(held)
 
 
-def _server(record: list[str], directory: str, listening: _Listening, idle_stop: str) -> Server:
+def _server(record: list[str], place: _Probed) -> Server:
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = socket_inodes(descriptors)
-    ours = path.startswith(f"{directory}/runtime/")
+    ours = path.startswith(f"{place.directory}/runtime/")
     held: tuple[Listener, ...] = ()
     if sock := str(facts.get("sock") or ""):
-        listening.check_socket(sock, inodes)
+        folder, _, name = sock.rpartition("/")
+        own = folder == f"{place.directory}/runtime" and name.startswith(SOCKET)
+        if not own or not listening_inodes(place.sockets, sock) & inodes:
+            raise ValueError("the process does not hold a socket of the session")
     else:
-        held = listening.held(facts["port"], inodes, ours=ours)
+        held = _held(place.listeners, facts["port"], inodes, ours=ours)
     return Server(
         pid=whole_number(pid),
         process_start=stat.rpartition(")")[2].split()[19],
@@ -139,7 +133,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
         loopback=_near(held),
         ours=ours,
         python=executable.partition(" -> ")[2].strip() or "python3",  # another user's is not told
-        idle_stop=(count(idle_stop) or 0) if ours else 0,
+        idle_stop=(count(place.idle_stop) or 0) if ours else 0,
         page=_page(path, words.split("\0")),
         sock=sock,
         secure=bool(facts.get("secure")),

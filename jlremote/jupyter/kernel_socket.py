@@ -110,11 +110,6 @@ def open_socket(
     Raises:
         NoWebSocket: it cannot be opened.
     """
-    query = "" if session is None else f"?session_id={session}&received={received}"
-    return KernelSocket(_connection(api, kernel, query))
-
-
-def _connection(api: JupyterApi, kernel: str, query: str) -> Any:
     from websocket import WebSocket, WebSocketException, create_connection
 
     class Bounded(WebSocket):
@@ -133,11 +128,12 @@ def _connection(api: JupyterApi, kernel: str, query: str) -> Any:
                 raise WebSocketException(f"a message of over {MOST_BYTES >> 20} MiB")
             return data
 
+    query = "" if session is None else f"?session_id={session}&received={received}"
     base = f"{LOCALHOST}:{api.local_port}{quote(api.server.base_url)}"
     try:
         connected = socket.create_connection((LOCALHOST, api.local_port), api.timeout)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return create_connection(
+        opened = create_connection(
             f"ws://{base}api/kernels/{kernel}/channels{query}",
             header=[f"{name}: {value}" for name, value in api.headers.items()],
             timeout=api.timeout,
@@ -156,3 +152,4 @@ def _connection(api: JupyterApi, kernel: str, query: str) -> Any:
             f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}",
             hint="`jlr logs` may say why",
         ) from error
+    return KernelSocket(opened)

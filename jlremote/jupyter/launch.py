@@ -32,32 +32,6 @@ set -- "$python" -m $module
 """
 
 
-# Collecting garbage takes an eighth of a server's start; the configuration switches it on again. As
-# when the script is run directly, imports come from its folder and not from the current one.
-_WITHOUT_COLLECTION = """\
-import gc, sys
-gc.disable()
-del sys.argv[0]
-sys.path[0] = sys.argv[0].rpartition("/")[0]
-import runpy
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-_FASTER = f"""\
-program=$(command -v "$1") first=
-[ ! -f "$program" ] || read -r first <"$program"
-case $first in
-*' '*) ;;
-'#!'/*/python*)
-  shift
-  # The program's own name, by which the process is recognized.
-  faster=$directory/config/${{program##*/}}
-  cat >"$faster" <<'END' || exit
-{_WITHOUT_COLLECTION}END
-  set -- "${{first#??}}" "$faster" "$program" "$@";;
-esac
-"""
-
-
 # A notebook in `/`, or where one may not write, could not be saved or found again, nor in a folder
 # that all may write to. Not for an interpreter that was named from the working folder.
 _IN_FOLDER = """\
@@ -125,7 +99,7 @@ class Launch:
         script = (
             _LAUNCH.replace("CONFIGURE\n", self._settings())
             .replace("PATH_FILE", PATH_FILE)
-            .replace("FIND_JUPYTER\n", self.jupyter + _FASTER + opening)
+            .replace("FIND_JUPYTER\n", self.jupyter + opening)
             .replace("KEEP_ODD_VARIABLES\n", KEEP_ODD_VARIABLES)
             .replace("LAUNCH_MARK", LAUNCH_MARK)
             .replace("OPTIONS", shlex.join(options))

@@ -79,7 +79,7 @@ exec sh -c '{_AGAIN}' sh "$python" "$directory/output/{PROGRAM_FILE}" {pid} "$ru
 
 def program() -> str:
     """Return the text of the recorder's program."""
-    return sending.program(f"{__package__}.recording.recorder_program")
+    return sending.program("jlremote.remote.recorder_program")
 
 
 @dataclass(frozen=True)

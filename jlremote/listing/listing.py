@@ -21,11 +21,12 @@ from jlremote.hosts.links import (
     link_on,
     undisturbed,
 )
-from jlremote.hosts.pools import ask_each, members, note_silent
+from jlremote.hosts.pools import ask_each, note_silent
 from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import is_pool
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -39,23 +40,20 @@ from jlremote.text import joined
 HOSTS_AT_ONCE = 16
 
 
-def reports(
-    context: Context, host: str | None = None, *, stopped: bool = True
-) -> list[SessionReport]:
-    """Report every session that was not stopped, the latest first.
+def reports(context: Context, host: str | None = None) -> list[SessionReport]:
+    """Report the sessions, the latest first; stopped ones if their host is connected.
 
-    With `stopped` also those whose containers did not end, where their host is connected. With
-    `host`, report those of that host or pool, also of other laptops; the user may be asked then.
+    With `host`, report those of that host or pool, also of other laptops; the user may be asked.
     """
     for path in sessions.unreadable():
         context.progress.note(f"ignoring `{path}`: it is not the record of a session")
     if host is not None:
         group = of_pool(context, host) if is_pool(host) else on_host(context, host)
-        return _with_default([r for r in group if stopped or r.state != State.STOPPED])
+        return _with_default(group)
     records = sessions.load_all()
     quiet = replace(context, asker=ASKS_NOTHING)
     live = _by_link([record for record in records if record.forwarded])
-    over = _by_link([record for record in records if stopped and not record.forwarded])
+    over = _by_link([record for record in records if not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
         here = list(pool.map(lambda them: known_sessions.of(them, quiet, undisturbed), live))
         # Afterwards, because the first questions may have connected their hosts.
@@ -84,7 +82,7 @@ def of_pool(context: Context, pool: str) -> list[SessionReport]:
     Raises:
         JlrError: no host answers, or there is no such pool.
     """
-    answers = ask_each(members(pool), lambda host, its: on_host(its, host), context)
+    answers = ask_each(settings.load().pool(pool), lambda host, its: on_host(its, host), context)
     note_silent(answers, context)
     return [report for one in answers for report in one.answer or ()]
 

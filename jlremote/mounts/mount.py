@@ -34,7 +34,6 @@ class MountRequest:
     remote: str | None = None  # the folder on the host, the session's project folder by default
     on_host: bool = False  # whether `remote` is a path of the host and not of the container
     read_only: bool = False  # whether nothing can be changed through it
-    nonempty: bool = False  # whether a local folder that is not empty may be covered
     host: str | None = None  # what `ssh HOST` takes, for a folder `remote` that needs no session
 
 
@@ -56,7 +55,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             context.progress.note(f"`{local}` is already mounted")
             return MountReport(known, "up")
         if known is None:
-            _check_folder(local, nonempty=request.nonempty)
+            _check_folder(local)
         session = _session(request, known, context)
         link = link_of(session, context)
         connect(link, context)
@@ -71,7 +70,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             if known is not None:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
                 unmount.take_away(known, context, force=True)
-            _mount(program, record, link, system, undo, nonempty=request.nonempty)
+            _mount(program, record, link, system, undo)
     return MountReport(record, "up")
 
 
@@ -148,16 +147,8 @@ def _record(
     )
 
 
-def _mount(
-    program: str,
-    record: MountRecord,
-    link: Link,
-    system: System,
-    undo: ExitStack,
-    *,
-    nonempty: bool,
-) -> None:
-    record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
+def _mount(program: str, record: MountRecord, link: Link, system: System, undo: ExitStack) -> None:
+    record = replace(record, made=_prepare(record.local, undo))
     undo.callback(MOUNTS.delete, record)
     MOUNTS.save(record)  # before sshfs runs, so that every mount of ours has a record
     undo.callback(link.unmount, record.name)
@@ -174,12 +165,12 @@ def _take_back(record: MountRecord, system: System) -> None:
         system.unmount(record.local, lazily=True)
 
 
-def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
+def _prepare(local: str, undo: ExitStack) -> int:
     folder = Path(local)
     missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     for path in missing:
         undo.callback(_remove_empty, path)
-    _check_folder(local, nonempty=nonempty)
+    _check_folder(local)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -187,17 +178,17 @@ def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
     return len(missing)
 
 
-def _check_folder(local: str, *, nonempty: bool) -> None:
+def _check_folder(local: str) -> None:
     folder = Path(local)
     if not folder.exists():
         return
     if not folder.is_dir():
         raise Usage(f"`{local}` is a file", hint="choose a folder")
     with os.scandir(folder) as entries:
-        if not nonempty and any(entries):
+        if any(entries):
             raise Usage(
                 f"`{local}` is not empty, and the mount would hide what is in it",
-                hint="choose another folder, or `--nonempty`",
+                hint="choose another folder",
             )
 
 

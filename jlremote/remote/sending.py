@@ -55,7 +55,7 @@ PYTHON = ("sh", "-c", RUN_PYTHON, "sh")
 
 
 def find_python(oldest: tuple[int, int]) -> str:
-    """Return `FIND_PYTHON` for programs that need a newer one than `OLDEST`."""
+    """Return `FIND_PYTHON` for another version than `OLDEST`."""
     return FIND_PYTHON.replace(str(OLDEST), str(oldest))
 
 

@@ -137,11 +137,6 @@ def _forwarded(
 
 
 def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey] | None:
-    """Find a session on a host, in a container or on the host itself; `None` if it is in neither.
-
-    Raises:
-        JlrError: the engine does not work, and the host itself has no such session.
-    """
     unknown: JlrError | None = None
     runtimes: list[Runtime] = [*OF_PROCESSES, on_nodes()["none"], on_nodes()["apptainer"]]
     try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from jlremote.containers import server_variables
 from jlremote.errors import JlrError, Usage
@@ -113,9 +112,6 @@ class RenewReport:
     host: str
     job: str  # the successor's id at the scheduler
     follows: str  # the id of the session's present job
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def renew(selector: str | None, context: Context) -> RenewReport:

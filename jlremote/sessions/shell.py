@@ -16,7 +16,6 @@ from jlremote.hosts.attached_process import (
     Screen,
     TerminalClosed,
     run_attached,
-    run_script_attached,
     terminal_of,
 )
 from jlremote.hosts.context import Context
@@ -162,7 +161,7 @@ def _kept(
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
     script = shell_scripts.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
-        status = run_script_attached(host, script, screen)
+        status = run_attached(host.process(script, terminal_of(screen)), screen)
     except TerminalClosed:
         screen.recover()
         status = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
@@ -49,14 +49,6 @@ class StopReport:
     done: tuple[str, ...]  # sentences in order
 
 
-@dataclass(frozen=True)
-class StopAllReport:
-    """The sessions that `jlr stop --all` has stopped, and the others."""
-
-    done: tuple[StopReport, ...]
-    refused: JlrError | None  # what was not stopped and why, `None` if all were stopped
-
-
 def stop(selector: str | None, request: StopRequest, context: Context) -> StopReport:
     """Stop a session: Jupyter and the forward, and the container on request.
 
@@ -77,24 +69,24 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
     return _stop(record, request, context, named=True)
 
 
-def stop_all(request: StopRequest, context: Context) -> StopAllReport:
+def stop_all(request: StopRequest, context: Context) -> Iterator[StopReport]:
     """Stop every session, also if one of them fails; those of other users are only left.
 
     Raises:
-        JlrError: the person said no.
+        JlrError: the person said no, or a session was not stopped; the others are by then.
     """
     known = [record for record in sessions.load_all() if record.forwarded]
-    done: list[StopReport] = []
     refused: list[JlrError] = []
     if not request.yes:
         known, planned = _all_of(known, request, context, refused)
         destruction.confirm(planned, context, yes=False)
     for record in known:
         try:
-            done.append(_stop(record, replace(request, yes=True), context, named=False))
+            yield _stop(record, replace(request, yes=True), context, named=False)
         except JlrError as error:
             refused.append(error)
-    return StopAllReport(tuple(done), together(refused))
+    if failure := together(refused):
+        raise failure
 
 
 def _all_of(

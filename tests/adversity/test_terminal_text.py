@@ -35,7 +35,7 @@ def test_an_error_with_a_strangers_words_does_not_write_the_clipboard(
 ) -> None:
     """They are an HTTP reason, a relay's stderr, an SSH server's banner, a notebook's name."""
     told = boundary._in_our_words(error) if isinstance(error, click.ClickException) else error
-    boundary._explain(told)
+    boundary.explain(told)
     shown = capfd.readouterr().err
     assert HARMLESS in shown
     assert not set(shown) & ACTING

@@ -209,27 +209,19 @@ STARTUP = {
 
 
 def install(shell: str, jlr: Jlr) -> str:
-    """Install the script for a shell, and do as that says; return the command that it says."""
+    """Install the script for a shell, and run the command that it says; return the command."""
     shown = jlr("completion", "--install", shell).stdout
     command = "".join(line for line in shown.splitlines() if line.startswith("    ")).strip()
     if command:
-        subprocess.run((shell, "-c", command), check=True)
+        subprocess.run(("sh", "-c", command), check=True)
     return command
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_fresh_account_is_told_once_what_its_shell_lacks(
-    shell: str, laptop: Path, jlr: Jlr
-) -> None:
-    if not shutil.which(shell):
-        pytest.skip(f"no {shell} here")
-    assert bool(install(shell, jlr)) == (shell != "fish")
-    if shell == "bash":  # its package brings a loader, which needs no line
-        assert (
-            laptop / ".bashrc"
-        ).read_text() == f". {laptop}/data/bash-completion/completions/jlr\n"
-        (laptop / ".bashrc").write_text(STARTUP["bash"][1])
-    assert install(shell, jlr) == ""
+def test_what_a_shell_may_lack_is_told(laptop: Path, jlr: Jlr) -> None:
+    assert install("bash", jlr)
+    line = f". {laptop}/data/bash-completion/completions/jlr\n"
+    assert (laptop / ".bashrc").read_text() == line
+    assert install("fish", jlr) == ""
 
 
 @pytest.fixture(params=["bash", LONG("zsh"), LONG("fish")])

@@ -44,9 +44,12 @@ def test_each_value_has_its_source(jlr: Jlr, config: Path, monkeypatch: pytest.M
         assert row in rows
 
 
-def test_json_is_an_array_of_the_settled_options(jlr: Jlr, config: Path) -> None:
-    found = json.loads(jlr("config", "--json", "--profile", "nvidia").stdout)
-    assert {"option": "profile", "value": "nvidia", "from": "flag"} in found
+def test_json_is_an_array_of_the_settled_options(
+    jlr: Jlr, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JLR_PROFILE", "nvidia")
+    found = json.loads(jlr("config", "--json").stdout)
+    assert {"option": "profile", "value": "nvidia", "from": "JLR_PROFILE"} in found
     assert {"option": "init", "value": True, "from": "built in"} in found
     assert "image" not in {entry["option"] for entry in found}
 
@@ -106,16 +109,7 @@ box = { image = "x" }
         ),
         (("rm", "no", "--host", "gpu.lab.org"), "rm = true\n", "rm = false\n"),
         (("port", "8900", "--host", "gpu.lab.org"), "rm = true\n", "rm = true\nport = 8900\n"),
-        (("image", 'a"b\\', "--profile", "p"), None, '\n[profiles.p]\nimage = "a\\"b\\\\"\n'),
-        # what the built-in one says is kept, which a table in the file replaces
-        (
-            ("ipc", "host", "--profile", "nvidia"),
-            None,
-            (
-                '\n[profiles.nvidia]\nshm-size = "1g"\nulimit = ["memlock=-1", "stack=67108864"]\n'
-                'ipc = "host"\n'
-            ),
-        ),
+        (("image", 'a"b\\', "--host", "p"), None, '\n[hosts.p]\nimage = "a\\"b\\\\"\n'),
     ],
 )
 def test_a_setting_is_changed_and_the_other_lines_stay(
@@ -154,9 +148,9 @@ def test_a_setting_that_cannot_be_leaves_the_file_as_it_was(
 
 
 def test_the_first_setting_makes_the_file(jlr: Jlr, laptop: Path) -> None:
-    told = json.loads(jlr("config", "set", "host", "dgx", "--json").stdout)
-    assert told == {"option": "host", "value": ["dgx"], "from": "[defaults]"}
     made = laptop / "config" / "jlr" / "config.toml"
+    told = jlr("config", "set", "host", "dgx").stdout
+    assert told == f"host = dgx in [defaults] of {made}\n"
     assert made.read_text() == '[defaults]\nhost = "dgx"\n'
     assert ["host", "dgx", "[defaults]"] in map(str.split, jlr("config").stdout.splitlines())
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from jlremote.cli.commands import inspection
-from jlremote.cli.screen import gpu_live
+from jlremote.cli.screen import gpu_table
 from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.doctor.doctor import DoctorRequest
 from jlremote.gpus.inventory import Inventory
@@ -122,10 +122,9 @@ def test_a_watched_pool_tells_once_what_a_driver_complains_of(
     outcome = jlr("gpus", "@lab", "--watch")
     assert outcome.stdout.count("HOST  GPU  NAME") == 2
     assert outcome.stderr.count("dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer") == 1
-    [drawn] = gpu_live.drawings("@lab", [[silent]])
     console = Console(width=100, force_terminal=False)
     with console.capture() as capture:
-        console.print(drawn)
+        console.print(gpu_table.drawn("@lab", [silent]))
     assert "dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer" in capture.get()
 
 

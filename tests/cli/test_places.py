@@ -51,6 +51,8 @@ def test_a_start_takes_one_word_or_two(
     ("words", "place"),
     [
         (("work",), ("lab", "work")),
+        (("work", "a.ipynb"), ("lab", "work")),
+        (("--in", "work", "a.ipynb"), ("lab", "work")),
         (("lab/work",), ("lab", "work")),
         (("lab/any",), ("lab", "any")),
         (("lab", "--in", "any"), ("lab", "any")),
@@ -67,11 +69,9 @@ def test_a_start_takes_one_word_or_two(
         (("--in", "dgx"), (6, "`dgx` is a host and not a session")),
     ],
 )
-@pytest.mark.parametrize("notebook", [False, True])
 def test_a_run_takes_a_session_in_the_place_of_its_host(
     words: tuple[str, ...],
     place: tuple[Any, Any],
-    notebook: bool,
     jlr: Jlr,
     workflows: Workflows,
     laptop: Path,
@@ -80,7 +80,7 @@ def test_a_run_takes_a_session_in_the_place_of_its_host(
     if words == ("--in", "dgx"):
         remember(("dgx", "other"))
     workflows.will("jobs.begin.run", RuntimeError("begun"))
-    outcome = jlr("run", *words, *(("a.ipynb",) if notebook else ("--", "ls")))
+    outcome = jlr("run", *words, *(() if "a.ipynb" in words else ("--", "ls")))
     if isinstance(place[0], int):
         assert (outcome.code, place[1] in outcome.stderr) == (place[0], True), outcome
         return

@@ -141,16 +141,6 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     assert workflows.arguments("jobs.begin.run")[0].scheduled is None
 
 
-@pytest.mark.parametrize("command", [("job", "attach", "train"), ("run", "dgx", "--", "true")])
-def test_the_exit_code_of_a_job_is_that_of_the_command(
-    command: tuple[str, ...], jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("jobs.known_jobs.find", FOUND)
-    workflows.will("jobs.begin.run", [FOUND])
-    workflows.will("jobs.follow.follow", (42, FOUND))
-    assert jlr(*command).code == 42
-
-
 def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.begin.run", [FOUND])
     assert jlr("run", "dgx", "-d", "--", "true").stdout == "train-3f2a\n"
@@ -231,7 +221,7 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
     workflows.will("mounts.mount.mount", MOUNT)
     told = jlr("mount", "~/proj", "dgx/cont1:/data", "--read-only")
     assert told.stdout == "/home/me/proj shows dgx:/raid/me\n"
-    request = MountRequest("~/proj", "dgx/cont1", "/data", False, True, False)
+    request = MountRequest("~/proj", "dgx/cont1", "/data", False, True)
     assert workflows.arguments("mounts.mount.mount")[0] == request
     assert json.loads(jlr("mount", "~/proj", "--json").stdout) == MOUNT.to_json()
 
@@ -263,22 +253,6 @@ def test_what_is_mounted_may_come_before_the_local_folder(
     assert workflows.arguments("mounts.mount.mount")[0] == request_
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (("--read-only",), "LOCAL is missing"),
-        (("dgx:/raid",), "LOCAL is missing"),
-    ],
-)
-def test_an_invalid_mount_is_refused(
-    argv: tuple[str, ...], message: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    outcome = jlr("mount", *argv)
-    assert outcome.code == 2
-    assert message in outcome.stderr
-    assert not workflows.calls
-
-
 def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("mounts.known_mounts.reports", [MOUNT])
     heading, line = jlr("mount").stdout.splitlines()
@@ -286,6 +260,9 @@ def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) 
     assert line.split() == ["/home/me/proj", "dgx:/raid/me", "cont1", "up"]
     workflows.will("mounts.known_mounts.reports", [])
     assert jlr("mount").stderr.startswith("nothing is mounted; `jlr mount LOCAL`")
+    for words in ("--read-only", "dgx:/raid"):
+        refused = jlr("mount", words)
+        assert (refused.code, "LOCAL is missing" in refused.stderr) == (2, True)
 
 
 def test_unmount_needs_a_folder_or_all_and_tells_each(jlr: Jlr, workflows: Workflows) -> None:

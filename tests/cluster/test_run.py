@@ -240,20 +240,6 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
         cluster.slurm("scontrol", "update", "nodename=node2", "state=resume")
 
 
-def test_a_job_is_unknown_and_not_ended_while_slurm_is_silent(
-    cluster: Cluster, zih: Laptop
-) -> None:
-    called = detached(zih)
-    running(zih, called)
-    text = f"echo 'slurm_load_jobs error: {SILENT}' >&2; exit 1\n"
-    with stand_in(cluster, "login", "squeue", text):
-        shown = job(zih, called)
-    assert (shown["state"], "Slurm does not answer" in shown["detail"]) == ("unknown", True)
-    running(zih, called)
-    assert zih.jlr("stop", called).status == 0
-    assert job(zih, called)["state"] == "ended"
-
-
 @pytest.mark.long
 def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
     done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
@@ -347,8 +333,10 @@ def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, z
 
 @pytest.mark.parametrize(
     "first",
-    ['REAL "$@" >/dev/null || exit', '[ ! -e /tmp/NAME ] || exec REAL "$@"; touch /tmp/NAME'],
-    ids=["of a job that is there", "of one that is not"],
+    [
+        pytest.param('REAL "$@" >/dev/null || exit', id="of a job that is there"),
+        LONG('[ ! -e /tmp/NAME ] || exec REAL "$@"; touch /tmp/NAME', id="of one that is not"),
+    ],
 )
 def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop, first: str) -> None:
     """`sbatch` says that it got no answer, as with a busy slurmctld."""
@@ -363,6 +351,7 @@ def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop, fir
     assert sum(each.startswith(f"{called}.") for each in names) == 1
 
 
+@pytest.mark.long
 def test_a_site_may_print_around_all_answers(cluster: Cluster, zih: Laptop) -> None:
     text = "echo 'Cluster 7: 2 of 5 TB used'; REAL \"$@\" || exit; echo 'Next downtime: 24 Dec'\n"
     called, welcome = name(), startup_line(cluster, "echo 'Welcome, 12 jobs wait'; echo 13 >&2")

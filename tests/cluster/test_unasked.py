@@ -24,7 +24,6 @@ from tests.cluster.parts import (
     said_up,
     stand_in,
     until,
-    user,
 )
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
@@ -89,22 +88,6 @@ def test_the_log_of_a_session_is_read_in_the_home_also_after_its_job_and_without
         until(iter(waiting.stdout.readline, ""), "waits:")
         failed(zih.jlr("logs", never), 6, "there is no log", f"`jlr list zih/{never}`")
         waiting.terminate()
-
-
-def test_what_a_site_hides_is_not_told_as_silence(cluster: Cluster, zih: Laptop) -> None:
-    settings = "/etc/slurm/slurm.conf"
-    hide = f"cp {settings} /root; echo PrivateData=nodes,jobs >>{settings}"
-    cluster.run("controller", "sh", "-c", f"{hide}; scontrol reconfigure")
-    listed = (*user("alice"), "sinfo --Node")
-    wait_until(lambda: not cluster.try_run("login", *listed).stdout, "hidden nodes")
-    try:
-        told = ("Slurm does not show you this", "Access/permission denied", "`PrivateData`")
-        failed(zih.jlr("gpus", "zih"), 1, *told)
-    finally:
-        cluster.run(
-            "controller", "sh", "-c", f"mv /root/slurm.conf {settings}; scontrol reconfigure"
-        )
-        cluster.wait_ready()
 
 
 @contextmanager

@@ -39,11 +39,6 @@ def test_a_module_that_is_unknown_is_named(zih: Laptop) -> None:
     assert "its last words: jlr: `module load nosuch` failed" in listed(zih, called)["detail"]
 
 
-def test_gpus_that_no_node_has_are_refused_with_those_of_the_partitions(zih: Laptop) -> None:
-    refused = zih.jlr("run", "zih", "--slurm", "--gres", "gpu:h100:1", "--", "true")
-    failed(refused, 1, "gres of a node: gpu:a100:2 (gpu), gpu:a100:2 (scavenge)")
-
-
 def test_the_reason_of_a_job_that_slurm_could_not_start_is_told(
     cluster: Cluster, zih: Laptop
 ) -> None:
@@ -58,6 +53,7 @@ def test_the_reason_of_a_job_that_slurm_could_not_start_is_told(
     assert why in zih.jlr("job", "list", "zih").stdout
 
 
+@pytest.mark.long
 def test_lists_tell_why_jobs_wait_and_when_slurm_expects_them_to_begin(
     cluster: Cluster, zih: Laptop
 ) -> None:

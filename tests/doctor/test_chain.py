@@ -20,7 +20,6 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
-from tests.long import LONG
 from tests.sessions.parts import DOCKER, started, without
 
 THE_CHAIN = [
@@ -151,70 +150,28 @@ def test_ctrl_c_removes_what_was_made(laptop: Laptop, own_slow: OwnImage) -> Non
     assert own_slow.containers() == []
 
 
-def test_a_name_without_an_address(laptop: Laptop) -> None:
-    report = examined(laptop, "no-such-host.invalid")
-    report.failed("name", 6, "has no address", "check the name")
-    assert report.of("port")["mark"] == "skipped"
-    assert report.of("kernel")["text"] == "needs `name`"
-
-
-def test_a_changed_host_key(
-    laptop: Laptop, another_sshd: SSHServerFactory, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    laptop.add_host("changed", sshd, account, key=keys.private, known=False)
-    laptop.known_hosts.write_text(another_sshd().known_hosts(f"[127.0.0.1]:{sshd.port}"))
-    report = examined(laptop, "changed")
-    report.failed("host key", 4, "has changed", "ssh-keygen -f")
-    assert report.of("ssh server")["mark"] == "ok"
-
-
-def test_a_key_that_is_not_accepted(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
-    laptop.add_host("locked", sshd, account, key=laptop.make_key())
-    report = examined(laptop, "locked")
-    report.failed("login", 4, "locked")
-    assert report.of("host key")["mark"] == "ok"
-
-
 def add(laptop: Laptop, server: SSHServer, account: Account, keys: Keys) -> None:
     laptop.add_host("odd", server, account, key=keys.private)
 
 
 @pytest.mark.parametrize(
-    ("shell", "mend"),
-    [
-        ("/bin/rbash", "sudo chsh -s /bin/bash USER"),
-        LONG("/usr/sbin/nologin", "sudo chsh -s /bin/bash USER"),
-        ("/bin/false", "`/bin/false`"),
-    ],
+    ("option", "mark"),
+    [("AllowTcpForwarding", "failed"), ("AllowStreamLocalForwarding", "warning")],
 )
-def test_an_account_whose_shell_runs_no_scripts(
-    laptop: Laptop, account: Account, shell: str, mend: str
+def test_a_server_that_permits_no_forwarding_to_ports_or_to_unix_sockets(
+    option: str,
+    mark: str,
+    laptop: Laptop,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
 ) -> None:
-    run("usermod", "--shell", shell, account.name)
-    try:
-        report = examined(laptop, "lab")
-    finally:
-        run("usermod", "--shell", account.shell, account.name)
-    report.failed("shell", 1, mend)
-    assert report.of("login")["mark"] == "ok"
-
-
-def test_a_server_that_permits_no_forwarding(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
-) -> None:
-    add(laptop, another_sshd("AllowTcpForwarding no"), account, keys)
+    add(laptop, another_sshd(f"{option} no"), account, keys)
     report = examined(laptop, "odd")
-    report.failed("forwarding", 1, "administratively prohibited", "`AllowTcpForwarding local`")
+    told = report.of("forwarding")
+    assert told["mark"] == mark
+    assert f"`{option} local`" in " ".join(told["mend"])
     assert report.of("permission")["mark"] == "ok"
-
-
-def test_a_server_that_forwards_to_ports_and_not_to_unix_sockets(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
-) -> None:
-    add(laptop, another_sshd("AllowStreamLocalForwarding no"), account, keys)
-    told = examined(laptop, "odd").of("forwarding")
-    assert told["mark"] == "warning"
-    assert "`AllowStreamLocalForwarding local`" in " ".join(told["mend"])
 
 
 def test_an_engine_that_is_not_installed(

@@ -39,17 +39,6 @@ def test_what_needs_a_broken_link_is_skipped_and_names_the_first_reason() -> Non
     assert findings[3].text == findings[1].text == "needs `name`"
 
 
-def test_a_check_is_not_even_asked_where_its_ground_is_missing() -> None:
-    def never(_: object) -> Finding:
-        raise AssertionError
-
-    checks: tuple[Check[None], ...] = (
-        Check("a", lambda _: fail("no")),
-        Check("b", never, needs=("a",)),
-    )
-    assert marks(list(Diagnosis().judged("lab", checks, None))) == ["failed", "skipped"]
-
-
 def test_a_warning_keeps_nothing_from_being_tried() -> None:
     assert marks(judged(name=warn("odd"))) == ["warning", "ok", "ok", "ok"]
 

@@ -9,7 +9,7 @@ import pytest
 from jlremote.doctor import host_checks, trial
 from jlremote.doctor.diagnosis import Check, Diagnosis, Finding
 from jlremote.doctor.host_checks import ConnectionFacts
-from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts, read_facts, steps
+from jlremote.doctor.host_facts import HostFacts, read_facts, steps
 from jlremote.errors import (
     Authentication,
     ConnectionRefused,
@@ -18,6 +18,7 @@ from jlremote.errors import (
     LinkLost,
     NameNotResolved,
     NeedsAuthentication,
+    NoShell,
     NotSSH,
     Usage,
 )
@@ -294,6 +295,7 @@ def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
         (ConnectionRefused("refused"), "port"),
         (NotSSH("a mail server"), "ssh server"),
         (LinkLost("it broke"), "ssh server"),
+        (NoShell("it runs no scripts"), "shell"),
         (HostKeyChanged("another key"), "host key"),
         (Authentication("not let in"), "login"),
     ],
@@ -311,11 +313,6 @@ def test_an_error_of_the_connection_belongs_to_the_check_where_it_happened(
 def test_an_undecided_host_key_is_not_reported_as_a_login() -> None:
     unasked = ConnectionFacts(NeedsAuthentication("nobody is there"), asked_for_key=True)
     assert host_checks.failed_at(unasked) == "host key"
-
-
-def test_rooms_and_images_compare_by_what_they_are() -> None:
-    assert facts().image == ImageFacts("me/torch", found=True)
-    assert facts().home == DiskSpace("/home/ada", None, 292368560 * 1024)
 
 
 SLURM_SAID = "slurm-wlm 22.05.8\n\x1dJOBID PARTITION\n\x1dgpu (up to 2:00:00)\n\x1dprojA\n"

@@ -12,6 +12,7 @@ from tests.engines.parts import told
 from tests.gpus.stand_in import Gpus
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import Session, start, started
 
 NAME = "sif"
@@ -106,6 +107,7 @@ def test_stop_ends_all_of_it_and_remove_deletes_its_files(
     assert not list((engines_host.account.home / ".local/state/jlr/apptainer").glob("*/*"))
 
 
+@pytest.mark.long
 def test_doctor_proves_an_image_to_the_kernels_answer_and_removes_what_it_made(
     engines_laptop: Laptop, engines_host: EnginesHost
 ) -> None:
@@ -205,7 +207,7 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
             "cut.sif",
             ("cannot use the image", "cut.sif"),
         ),
-        ("mkdir -p ~/empty", "empty", ("cannot use the image", "empty")),
+        LONG("mkdir -p ~/empty", "empty", ("cannot use the image", "empty")),
         (":", "absent.sif", ("there is no image `absent.sif` on `lab`",)),
     ],
     ids=["cut short", "no image", "missing"],

@@ -17,7 +17,6 @@ from tests.engines.parts import FLAGS
 from tests.images.conftest import registry as registry
 from tests.images.parts import USER, Registry, unlocked_keychain
 from tests.lab.laptop import Laptop
-from tests.lab.line import Line
 from tests.lab.podman import Podman
 from tests.lab.programs import Result, wait_until
 from tests.long import LONG
@@ -103,15 +102,6 @@ def folder(engines_laptop: Laptop) -> Path:
     return made
 
 
-def test_a_key_is_tried_and_is_not_left_on_the_host(desk: Desk, image: str) -> None:
-    wrong = desk.log_in(desk.registry.name, "wrong")
-    assert wrong.status == 4, wrong
-    assert f"`{desk.registry.name}` refuses this key of `{USER}`" in wrong.stderr
-    right = desk.log_in(desk.registry.name, desk.registry.key)
-    assert right.status == 0, right
-    wait_until(lambda: desk.keys_there() == [], "the end of the key on the host")
-
-
 def test_images_that_are_removed_together_are_all_told(desk: Desk, folder: Path) -> None:
     """Of an image and one that was built from it podman itself tells only one as deleted."""
     base, child = (f"localhost/lab-{secrets.token_hex(4)}/{name}:1" for name in ("base", "child"))
@@ -182,40 +172,3 @@ def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
     assert not desk.has(image)
     after = desk.podman("ps", "--all", "--external", "--quiet", "--no-trunc").split()
     assert desk.runtime != "podman" or set(after) <= set(before)
-
-
-@pytest.mark.parametrize(
-    ("name", "status", "message"),
-    [
-        ("{registry}/me/nothing:1", 6, "manifest unknown"),
-        LONG("registry.invalid/me/x:1", 6, "`lab` cannot reach `registry.invalid`"),
-        LONG("127.0.0.1:1/me/x:1", 6, "connection refused"),
-    ],
-)
-def test_an_impossible_pull_is_one_clear_message(
-    name: str, status: int, message: str, desk: Desk, image: str
-) -> None:
-    assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
-    done = desk.jlr("pull", name.replace("{registry}", desk.registry.name))
-    assert done.status == status, done
-    assert message in done.stderr
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert len(errors) == 1
-
-
-@pytest.fixture
-def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[Line, str]]:
-    """An image of two layers, one of which takes ten seconds to pull, and its registry."""
-    recipe = "FROM scratch\n"
-    for number, size in enumerate((10_000_000, 40_000_000)):
-        (tmp_path / f"layer{number}").write_bytes(os.urandom(size))
-        recipe += f"COPY layer{number} /\n"
-    (tmp_path / "Dockerfile").write_text(recipe)
-    local, name = f"lab-{secrets.token_hex(4)}", image.partition("/")[2]
-    desk.host.engine.docker("build", "--quiet", "--tag", local, str(tmp_path))
-    desk.registry.push(local, name)
-    desk.host.engine.docker("rmi", local)
-    line = Line(desk.registry.port, rate=4e6)
-    yield line, f"127.0.0.1:{line.port}/{name}"
-    line.close()
-    desk.podman.attempt("rmi", "--force", f"127.0.0.1:{line.port}/{name}")

@@ -154,6 +154,7 @@ def test_docker_is_not_replaced_where_it_was_named(old: OldHost, name: str) -> N
     assert not old.exists(name)
 
 
+@pytest.mark.long
 def test_a_dockerd_without_the_toolkit(
     engines_host: EnginesHost, keys: Keys, engine: Engine, say: Say, name: str
 ) -> None:

@@ -37,7 +37,7 @@ def registry(engine: Engine, tmp_path: Path) -> Iterator[Registry]:
         yield running
 
 
-@pytest.mark.parametrize("runtime", ["docker", "podman", LONG("sudo podman")])
+@pytest.mark.parametrize("runtime", ["docker", LONG("podman"), LONG("sudo podman")])
 def test_following_the_hint_leads_to_the_question_for_the_key(
     engines_laptop: Laptop, engines_host: EnginesHost, registry: Registry, runtime: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,12 +114,3 @@ def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
     assert done.stdout.startswith("ldconfig ")
     assert f"`{image}` has no `sh`" in done.stderr
     podman_of("podman", engines_host.account).attempt("rmi", "--force", image)
-
-
-def test_without_an_engine_it_is_said_that_there_is_none(
-    without_docker: Laptop, job: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(without_docker.environment, "JLR_RUNTIME", "docker")
-    done = without_docker.jlr("run", "lab", "--name", job, "--image", IMAGE, "--", "true")
-    assert done.status == 1, done
-    assert re.search(r"error: .*the `docker` daemon does not run", done.stderr)

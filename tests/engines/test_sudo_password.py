@@ -132,6 +132,7 @@ def test_jobs_run_in_containers_of_their_own_and_in_the_sessions(
         assert (given.status, given.stdout) == (5, "a\nb"), given
 
 
+@pytest.mark.long
 def test_a_registrys_key_has_stdin_for_itself(
     newcomer: Laptop, engine: Engine, host: EnginesHost
 ) -> None:
@@ -238,18 +239,6 @@ def test_without_a_terminal_none_is_asked_for_and_three_wrong_ones_end_with_a_re
         assert terminal.ends() == 4, terminal.text
     assert "`sudo` refused every password" in terminal.text
     assert "NOPASSWD: /usr/bin/docker" in terminal.text
-
-
-def test_a_user_without_sudo_gets_an_error(newcomer: Laptop, host: EnginesHost) -> None:
-    podman.may_sudo(host.account, None)
-    try:
-        with at_terminal(newcomer, "image", "list", "lab", *BY_SUDO) as terminal:
-            terminal.answers(ASKED, PASSWORD)
-            assert terminal.ends() == 1, terminal.text
-        assert "does not let this user run `docker`" in terminal.text
-        assert "is not in the sudoers file" in terminal.text
-    finally:
-        podman.may_sudo(host.account, podman.WITH_PASSWORD)
 
 
 def test_it_can_be_kept_in_the_keychain_and_forgotten(newcomer: Laptop, host: EnginesHost) -> None:

@@ -83,9 +83,6 @@ def test_the_users_of_a_busy_gpu_are_named() -> None:
     with pytest.raises(Busy, match=r"GPU 0: an unknown user \(python3, 4.9 GiB\)"):
         taken("device=0", found)
     assert taken("device=0", found, share=True) == ("0",)
-
-
-def test_memory_without_a_process_counts_as_use() -> None:
     with pytest.raises(Busy, match="88 GiB held by an invisible process"):
         taken("device=0", inventory([row(0, used=90000, total=100000)]))
 

@@ -22,6 +22,7 @@ UUID = uuid(0)
 ADA, BERT = 61_001, 61_002  # users without an account
 MINE = Lease("cont1", (UUID, uuid(1)), "a1b2", BOOT)
 ROWS = "\n".join((row(0), row(1)))
+PRESENT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()  # boot of this machine
 
 
 def listed(shared: Path) -> list[str]:
@@ -30,15 +31,13 @@ def listed(shared: Path) -> list[str]:
 
 
 def found(shared: Path, user: str = "root") -> Inventory:
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    head = record("host", int(time.time()), "1 1", boot, user, 100)
+    head = record("host", int(time.time()), "1 1", PRESENT, user, 100)
     body = answer(ROWS).partition(RECORD)[2]
     return read(head + "".join(f"{one}{RECORD}" for one in listed(shared)) + body, "dgx")
 
 
 def here(session: str, *uuids: str, word: str = "w") -> Lease:
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return Lease(session, uuids, word, boot)
+    return Lease(session, uuids, word, PRESENT)
 
 
 def test_a_leased_gpu_is_in_use_until_its_release(shared: Path) -> None:
@@ -214,17 +213,15 @@ def waits(session: str, user: int, processes: ExitStack) -> QueueTicket:
     process = processes.enter_context(psutil.Popen(["sleep", "600"], user=user))
     processes.callback(process.kill)
     stat = Path(f"/proc/{process.pid}/stat").read_text()
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = stat.rpartition(")")[2].split()[19]
-    return QueueTicket(UUID, session, 1, session, boot, process.pid, start)
+    return QueueTicket(UUID, session, 1, session, PRESENT, process.pid, start)
 
 
 def test_a_place_counts_only_with_a_process_of_its_own_user(shared: Path) -> None:
     """Process 1 lives for ever, and is nobody's who waits."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
     for uid, name in ((ADA, "ada"), (0, "root")):
-        ticket = QueueTicket(UUID, name, 1, name, boot, pid=1, process_start=start)
+        ticket = QueueTicket(UUID, name, 1, name, PRESENT, pid=1, process_start=start)
         assert run(ticket.stand(), shared, uid).returncode == 0
     assert [one.session for one in found(shared).queue] == ["root"]
 
@@ -247,15 +244,6 @@ def test_whatever_else_lies_there_is_passed_over(shared: Path) -> None:
     (folder / f"{UUID}+forged").symlink_to("jlr:x:y:0:0\x1f\x1ehost\x1f1\x1f\x1e")
     (folder / f"{UUID}+$(touch pwned)").symlink_to("x")
     assert listed(shared) == []
-
-
-def test_of_two_that_lease_the_same_at_least_one_sees_the_other(shared: Path) -> None:
-    first, second = here("a", UUID, word="1"), here("b", UUID, word="2")
-    run(leases.make(first, ()), shared)
-    seen_by_first = found(shared).without(first.names).devices[0].in_use
-    run(leases.make(second, ()), shared)
-    assert not seen_by_first
-    assert found(shared).without(second.names).devices[0].in_use
 
 
 def test_old_names_of_mig_devices_hold_slashes(shared: Path) -> None:

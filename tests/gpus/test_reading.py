@@ -220,15 +220,6 @@ def test_no_answer_breaks_the_reading(rows: list[tuple[str, ...]], noise: str) -
         assert gpu.whole.memory_free >= 0
 
 
-@given(used=st.integers(0, 10**6), busy=st.integers(0, 100), pid=st.integers(1, 2**22))
-def test_the_recorded_output_is_read_completely(used: int, busy: int, pid: int) -> None:
-    text = f"{uuid(0)}, {pid}, {used}, /opt/a b/python, 3"
-    [gpu] = inventory([row(0, used=used, busy=busy)], processes=text).gpus
-    assert (gpu.whole.memory_used, gpu.busy) == (used, busy)
-    [computing] = gpu.whole.processes
-    assert (computing.pid, computing.memory, computing.name) == (pid, used, "python, 3")
-
-
 def test_the_script_runs_in_any_sh_and_reports_a_missing_nvidia_smi() -> None:
     said = subprocess.run(
         ["/bin/sh"],

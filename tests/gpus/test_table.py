@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from rich.console import Console, Group
+from rich.console import Console
 
-from jlremote.cli.screen import gpu_live, gpu_table
+from jlremote.cli.screen import gpu_table
 from jlremote.gpus.inventory import Claim, Inventory
 from tests.gpus.parts import inventory, mig, process, record, row
 
@@ -19,18 +19,10 @@ def shown(found: Inventory, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def drawn(
-    found: Inventory, monkeypatch: pytest.MonkeyPatch, *, width: int = 100, moments: int = 1
-) -> str:
-    monkeypatch.setenv("COLUMNS", str(width))
-    *_, last = gpu_live.drawings("dgx", [found] * moments)
-    return printed(last, width)
-
-
-def printed(drawing: Group, width: int) -> str:
-    console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
+def drawn(found: Inventory) -> str:
+    console = Console(width=100, force_terminal=False, color_system=None, highlight=False)
     with console.capture() as capture:
-        console.print(drawing)
+        console.print(gpu_table.drawn("dgx", found))
     return capture.get()
 
 
@@ -84,37 +76,11 @@ def test_a_reservation_has_a_line(
     assert "reserved" in text.splitlines()[1]
 
 
-def test_no_name_on_the_host_drives_the_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_name_on_the_host_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     owners = record("owners", f"/proc/100 {EVIL}", "", "")
     text = process(0).replace("python3", EVIL)
     found = inventory([row(0, used=5009).replace("NVIDIA A100", EVIL)], owners, processes=text)
-    for output in (shown(found, capsys), drawn(found, monkeypatch)):
+    for output in (shown(found, capsys), drawn(found)):
         assert "\x1b" not in output
         assert "\u202e" not in output
         assert "python" in output
-
-
-def test_the_history_grows_with_time_and_stays_on_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = inventory([row(0, used=9000, busy=100)])
-    assert drawn(found, monkeypatch, moments=5).count("█████ ") >= 1
-    for width in (80, 100, 200):
-        lines = drawn(found, monkeypatch, width=width, moments=400).splitlines()
-        assert max(map(len, lines)) <= width
-        assert "100 %" in lines[2]
-
-
-def test_a_narrow_terminal_cuts_names_and_history_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
-    for width in (60, 70, 80, 90, 100):
-        text = drawn(inventory([long, row(1, used=5009)]), monkeypatch, width=width, moments=400)
-        for whole in ("68 GiB / 80 GiB ", " 100 % ", " 30C ", " busy", " idle, memory held"):
-            assert whole in text
-        assert max(map(len, text.splitlines())) <= width
-
-
-def test_a_bar_is_as_high_as_the_gpu_is_busy() -> None:
-    assert gpu_live.bars([0, 50, 89, 90, 100, None]).plain == "▁▅██" + "█?"
-    styles = [span.style for span in gpu_live.bars([89, 90]).spans]
-    assert styles == ["yellow", "green"]

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.gpus.choice import Chosen
-from jlremote.gpus.taking import promised, with_gpus
 from jlremote.place.host.kept_jobs import WAITERS_PROGRAM, WAITERS_PYTHON
 from jlremote.remote import sending
 from tests.sources import PACKAGE, ours
@@ -40,10 +38,3 @@ def test_the_program_starts_in_each_python_that_is_here(tmp_path: Path) -> None:
         argv = [python, "-I", str(program), str(tmp_path / "none")]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert "none/.wait" in done.stderr, (python, done)
-
-
-def test_words_stand_for_gpus_until_they_are_chosen() -> None:
-    words = promised(2)
-    chosen = Chosen(("GPU-0", "MIG-1"), ("0", "1:2"))
-    text = f"device={','.join(words.uuids)} {','.join(words.places)}"
-    assert with_gpus(text, chosen) == "device=GPU-0,MIG-1 0,1:2"

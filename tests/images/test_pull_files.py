@@ -93,10 +93,11 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     assert (listed["repository"].split("/", 1)[1], listed["tag"]) == ("me/plain", "1")
     noted = "`jlr image list lab --runtime apptainer` lists those that are files: 1"
     assert noted in laptop.jlr("image", "list", "lab").stderr
-    elsewhere = ("--image-folder", f"{WORKSPACE}/else")
-    done = laptop.jlr("image", "pull", "lab", image, *elsewhere, timeout=300)
+    laptop.environment["JLR_IMAGE_FOLDER"] = f"{WORKSPACE}/else"
+    done = laptop.jlr("image", "pull", "lab", image, timeout=300)
     assert f"{image}: {files / 'else' / name}, " in done.stdout, "the path is whole"
-    listed = laptop.jlr("image", "list", "lab", *elsewhere, *FLAGS, "--json").stdout
+    listed = laptop.jlr("image", "list", "lab", *FLAGS, "--json").stdout
+    del laptop.environment["JLR_IMAGE_FOLDER"]
     assert json.loads(listed)[0]["id"] == str(files / "else" / name)
     shutil.rmtree(files / "else")
     kept = [path for path in account.home.rglob("*.json") if registry.key in path.read_text()]

@@ -69,26 +69,12 @@ def test_an_engine_without_jobs_prints_nothing() -> None:
     assert read("") == []
 
 
-def test_one_job_is_found_by_its_full_name_and_by_the_typed_one() -> None:
-    script = ContainerJobs(DOCKER).tell("train")
-    assert f"label={JOB_LABEL}=train" in script
-    assert "label=org.jlremote.typed=train" in script
-    assert "typed" not in ContainerJobs(DOCKER).tell()
-
-
 def test_podmans_init_signals_one_process_so_a_shell_signals_all() -> None:
     assert ContainerJobs(DOCKER).signal("train", "INT") == "docker kill --signal=INT train"
     by_podman = ContainerJobs(PODMAN).signal("train", "INT")
     assert by_podman.startswith("podman exec train sh -c ")
     assert by_podman.endswith("|| podman kill --signal=INT train")
     assert ContainerJobs(PODMAN).signal("train", "KILL") == "podman kill --signal=KILL train"
-
-
-def test_a_forced_stop_kills_and_another_one_asks_first() -> None:
-    jobs = ContainerJobs(DOCKER)
-    assert jobs.stop("train", force=True) == jobs.signal("train", "KILL")
-    assert "docker stop" in jobs.stop("train", force=False)
-    assert "docker rm" in jobs.remove("train")
 
 
 @settings(max_examples=20)

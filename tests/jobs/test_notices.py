@@ -26,7 +26,7 @@ def test_a_jobs_end_is_told_once_on_the_desktop_though_nothing_watches_it(jobs: 
         assert text.startswith("the job has ended with exit code 3 after ")
         assert "&lt;b&gt;" in text
         assert "\x1b" not in text
-        assert laptop.jlr("config", "notify", "--json").stdout == '{\n  "shown": "desktop"\n}\n'
+        assert laptop.jlr("config", "notify").stdout == "a notice is on the desktop\n"
         assert shown.wait(3)[2][0] == "jlr"
     del laptop.environment["DBUS_SESSION_BUS_ADDRESS"]
     laptop.jlr("rm", f"lab/{alone}", "--yes")

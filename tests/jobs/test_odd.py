@@ -8,18 +8,13 @@ from pathlib import Path
 
 from tests.jobs.conftest import one_place
 from tests.jobs.parts import Jobs, whole
-from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import PROGRAMS, Laptop
 
 
-def test_a_job_that_was_killed_says_so_by_its_exit_code_alone(jobs: Jobs) -> None:
-    for number in (9, 15):
-        name = jobs.name()
-        assert jobs.run(name, "sh", "-c", f"kill -{number} $$").returncode == 128 + number
-        assert whole(jobs.laptop, "logs", name).stderr == b""
-
-
-def test_a_missing_command_ends_as_in_any_shell(jobs: Jobs) -> None:
+def test_a_job_ends_as_in_any_shell(jobs: Jobs) -> None:
+    name = jobs.name()
+    assert jobs.run(name, "sh", "-c", "kill -9 $$").returncode == 128 + 9
+    assert whole(jobs.laptop, "logs", name).stderr == b"", "the exit code says it"
     name = jobs.name()
     assert jobs.run(name, "no-such-command", "a").returncode == 127
     assert b"no-such-command" in whole(jobs.laptop, "logs", name).stderr
@@ -30,9 +25,8 @@ def test_a_line_without_an_end_comes_whole(jobs: Jobs) -> None:
     long = "yes 123456789 | tr -d '\\n' | head -c 5000000"
     shown = jobs.run(jobs.name(), "sh", "-c", long, options=("--rm",))
     assert shown.stdout == b"123456789" * 555555 + b"12345"
-    for _ in range(
-        5 if "--image" in jobs.where else 1
-    ):  # docker often ends a followed log before it
+    # Docker often ends a followed log before it.
+    for _ in range(2 if "--image" in jobs.where else 1):
         shown = jobs.run(jobs.name(), "sh", "-c", "printf 'a\\nb'; exit 5", options=("--rm",))
         assert (shown.returncode, shown.stdout) == (5, b"a\nb")
 
@@ -73,15 +67,3 @@ def test_streams_that_were_closed_are_no_failure(owner: Laptop) -> None:
     )
     assert done.returncode == 5, done
     assert b"error" not in done.stderr
-
-
-def test_two_jobs_never_have_one_name_wherever_they_run(
-    owner: Laptop, containers: ContainerFactory, inside: Container
-) -> None:
-    places = (("--image", "lab/plain"), ("--in", inside.name), ("--runtime", "none"))
-    for first, second in zip(places, (*places[1:], places[0]), strict=True):
-        name = containers.name()
-        assert owner.jlr("run", "lab", *first, "--name", name, "--", "true").status == 0
-        again = owner.jlr("run", "lab", *second, "--name", name, "--", "true")
-        assert again.status == 7, (first, second, again)
-        assert "choose another name" in again.stderr

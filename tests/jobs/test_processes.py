@@ -56,12 +56,6 @@ def test_only_the_user_may_look_into_the_folder_of_a_job(state: Path) -> None:
     assert (state / "a-job").stat().st_mode & 0o777 == 0o700
 
 
-def test_without_a_folder_no_job_begins(tmp_path: Path) -> None:
-    (tmp_path / "jlr").write_text("a file where the folder should be")
-    refused = run_sh("sh", kept_jobs.launch(ProcessPlan("a-job", ("true",), "true")))
-    assert refused.returncode == NO_FOLDER
-
-
 @needs_root
 def test_a_full_disk_is_named_and_hides_neither_the_end_nor_a_free_name(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch

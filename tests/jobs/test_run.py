@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from pexpect import EOF
 
 from tests.jobs.conftest import every_place, one_place
 from tests.jobs.parts import Jobs, Leavers, whole
 from tests.lab.accounts import Account, claimed_account
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
@@ -79,7 +78,7 @@ def test_arguments_variables_and_the_folder_arrive_as_they_are(
     assert not jobs.state(name), "`--rm` was asked for"
     refused = jobs.run(name, "true", options=("-e", "NOT_HERE"))
     assert (refused.returncode, b"`--env`: `NOT_HERE` has no value" in refused.stderr) == (2, True)
-    detached = ("sh", "-c", "sleep 3; echo kept; exit 4")
+    detached = ("sh", "-c", "sleep 1; echo kept; exit 4")
     assert jobs.run(name, *detached, options=("--rm", "--detach")).returncode == 0
     for state in ("running", "ended"):
         waited = whole(jobs.laptop, "job", "wait", f"lab/{name}", name)
@@ -105,28 +104,6 @@ def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(
     assert not jobs.state(name)
 
 
-@one_place
-def test_jobs_are_deleted_only_after_a_yes(jobs: Jobs) -> None:
-    name = jobs.name()
-
-    def answer(key: str, *words: str, lost: str) -> bool:
-        """Answer the question of a command, and return whether the job is still there."""
-        with jobs.laptop.terminal("jlr", *words) as screen:
-            screen.expect_exact(lost)
-            screen.expect(r"Delete .*\? \(y/N\) ")
-            screen.send(f"{key}\r")
-            screen.expect("deleted" if key == "y" else "nothing was changed")
-            screen.expect(EOF)
-        return bool(jobs.state(name))
-
-    for words, lost in (
-        (("job", "rm", name), "the output and exit code of lab/"),
-        (("job", "list", "lab", "--clean"), f"the job lab/{name} and its output"),
-    ):
-        assert jobs.run(name, "true").returncode == 0
-        assert [answer(key, *words, lost=lost) for key in ("n", "y")] == [True, False]
-
-
 def test_clean_deletes_ones_own_jobs_and_not_those_of_another_user(
     owner: Laptop, containers: ContainerFactory, sshd: SSHServer, keys: Keys
 ) -> None:
@@ -146,23 +123,25 @@ def test_clean_deletes_ones_own_jobs_and_not_those_of_another_user(
     in_container, on_host = ("--image", "lab/plain"), ("--runtime", "none")
     with claimed_account() as other, new_laptop(sshd, other, keys) as their_laptop:
         theirs = {ended_job(their_laptop, *where) for where in (in_container, on_host)}
-        for host in ((), ("lab",)):
-            mine = {ended_job(owner, *where) for where in (in_container, on_host)}
-            cleaned = owner.jlr("job", "list", *host, "--clean", "--yes")
-            assert cleaned.status == 0, cleaned
-            assert not names(owner) & (mine | theirs)
-            assert theirs <= names(their_laptop)
+        mine = {ended_job(owner, *where) for where in (in_container, on_host)}
+        cleaned = owner.jlr("job", "list", "lab", "--clean", "--yes")
+        assert cleaned.status == 0, cleaned
+        assert not names(owner) & (mine | theirs)
+        assert theirs <= names(their_laptop)
         for name in theirs:
             assert owner.jlr("rm", f"lab/{name}", "--yes").status == 6
         assert theirs <= names(their_laptop)
 
 
-def test_a_name_that_is_taken_is_refused_and_the_first_one_stays(jobs: Jobs) -> None:
+def test_a_name_that_is_taken_is_refused_wherever_the_first_job_runs(
+    jobs: Jobs, inside: Container
+) -> None:
     name = jobs.name()
     jobs.begin(name, "echo first; sleep 600")
-    second = jobs.run(name, "echo", "second")
-    assert second.returncode == 7
-    assert b"already" in second.stderr
+    for where in (("--image", "lab/plain"), ("--in", inside.name), ("--runtime", "none")):
+        second = jobs.laptop.jlr("run", "lab", *where, "--name", name, "--", "echo", "second")
+        assert second.status == 7, (where, second)
+        assert "choose another name" in second.stderr
     assert jobs.state(name)["state"] == "running"
     assert jobs.laptop.jlr("rm", name, "--force", "--yes").status == 0
 
@@ -186,15 +165,17 @@ def test_what_cannot_begin_leaves_nothing_behind(
     assert owner.jlr("job", "attach", name).status == 6
 
 
-@pytest.mark.parametrize("command", [("rm", "--yes"), ("logs",)])
 def test_a_deleted_job_is_not_reported_as_a_missing_session(
-    owner: Laptop, containers: ContainerFactory, command: tuple[str, ...]
+    owner: Laptop, containers: ContainerFactory
 ) -> None:
     name = containers.name()
     begun = owner.jlr("run", "lab", "--runtime", "none", "--name", name, "--", "true")
     assert begun.status == 0, begun
     assert owner.jlr("rm", name, "--yes").status == 0
-    for selector, host in ((name, ""), (f"lab/{name}", " lab")):
+    for command, selector, host in (
+        (("rm", "--yes"), name, ""),
+        (("logs",), f"lab/{name}", " lab"),
+    ):
         again = owner.jlr(*command, selector)
         assert again.status == 6, again
         assert f"there is neither a session nor a job `{selector}`" in again.stderr

@@ -16,11 +16,10 @@ import pytest
 from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.place.clusters.scheduler import KEY, Resources
-from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from tests.lab.programs import wait_until
 
-JOBS = ScheduledJobs(SLURM)
+JOBS = ScheduledJobs()
 HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST"
 
 
@@ -440,7 +439,7 @@ def test_a_job_that_the_queue_has_lost_is_not_waited_for(cluster: Cluster, scrip
     asked = cluster.folder / "asked"
     lost = f"if [ $(wc -c <{asked}) -gt 2 ]; then printf '%s\\n' '{HEAD}'; else exit 1; fi"
     cluster.program("squeue", f"echo >>{asked}; {lost}")
-    cluster.program("sleep", "exec python3 -c 'import time; time.sleep(0.01)'")
+    cluster.program("sleep", "exec /bin/sleep 0.01")
     with subprocess.Popen(
         ("sh", "-c", script),
         stdin=subprocess.PIPE,  # its end would end the script

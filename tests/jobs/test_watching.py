@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import psutil
 
+from tests.jobs.conftest import one_place
 from tests.jobs.parts import SECONDS, Jobs, at_terminal
 from tests.lab.engine import Engine
 from tests.lab.programs import wait_until
@@ -77,17 +78,7 @@ def test_ctrl_c_asks_the_job_and_all_that_it_began(jobs: Jobs) -> None:
     assert "to stop (SIGINT); Ctrl-C again kills it" in told
 
 
-def test_a_second_ctrl_c_kills_the_job(jobs: Jobs) -> None:
-    with jobs.watched(jobs.name(), STUBBORN) as watching:
-        assert watching.line() == "begun\n"
-        watching.process.send_signal(signal.SIGINT)
-        assert watching.line() == "asked\n"
-        watching.process.send_signal(signal.SIGINT)
-        status, _, told = watching.end()
-    assert status == 137
-    assert "(SIGKILL); Ctrl-C again leaves it alone" in told
-
-
+@one_place
 def test_ctrl_c_on_a_terminal_ends_no_work_unasked(jobs: Jobs) -> None:
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "--", "sh", "-c", STUBBORN)
@@ -112,6 +103,7 @@ def test_ctrl_c_on_a_terminal_ends_no_work_unasked(jobs: Jobs) -> None:
     assert jobs.laptop.jlr("job", "rm", f"lab/{name}", "--force", "--yes").status == 0
 
 
+@one_place
 def test_two_ctrl_c_on_a_terminal_interrupt_the_job_and_a_third_kills_it(jobs: Jobs) -> None:
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "--rm", "--", "sh", "-c", STUBBORN)

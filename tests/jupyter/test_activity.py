@@ -49,12 +49,6 @@ def test_an_idle_session_has_nothing_to_tell() -> None:
     assert [*found.terminals(SERVER), *found.others((SERVER,), OWN_TEXT)] == []
 
 
-def test_the_recorder_beside_a_server_of_the_container_is_no_program_of_a_person() -> None:
-    program = "python /tmp/jlr-0/cont1/output/jlr_recorder.py 20"
-    found = seen(*IDLE, (30, 0, 30, 0, f"sh -c again sh {program}"), (31, 30, 30, 0, program))
-    assert list(found.others((SERVER,), OWN_TEXT)) == []
-
-
 def test_a_program_in_a_terminal_of_jupyterlab_is_told() -> None:
     found = seen(*IDLE, (24, 23, 23, 34816, "python train.py"))
     assert list(found.terminals(SERVER)) == ["`python train.py` in a terminal of JupyterLab"]
@@ -144,8 +138,15 @@ def test_what_runs_by_ssh_or_in_an_image_is_told_and_not_what_is_above() -> None
     ]
 
 
-@pytest.mark.parametrize("words", ["runc init", "/proc/self/exe init", ""])
-def test_what_just_enters_the_container_or_ends_is_not_told(words: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("runc init", "/proc/self/exe init", ""),
+        "python /tmp/jlr-0/cont1/output/jlr_recorder.py 20",
+        "sh -c again sh python /tmp/jlr-0/cont1/output/jlr_recorder.py 20",
+    ],
+)
+def test_what_just_enters_the_container_and_the_recorder_are_not_told(words: str) -> None:
     assert list(seen(*IDLE, (30, 0, 30, 0, words)).others((SERVER,), OWN_TEXT)) == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from itertools import product
@@ -28,6 +28,7 @@ TRIES = 5
 
 # Between the oldest and the newest, versions differ less from these than they do.
 ALWAYS = ("Notebook 6", "JupyterLab 4")
+BY_HAND = ("Notebook 6",)
 # Its package brings JupyterLab's along, and so it has its programs in a folder of their own.
 NOTEBOOK_7 = Age("notebook7", "jupyter-notebook", "ServerApp", "tree", "tree")
 LINKS = (
@@ -37,10 +38,10 @@ LINKS = (
 LAUNCHED = {**AGES, "Notebook 7": NOTEBOOK_7}
 
 
-def each_of(ages: dict[str, Age]) -> pytest.MarkDecorator:
+def each_of(ages: dict[str, Age], always: Sequence[str] = ALWAYS) -> pytest.MarkDecorator:
     """Run a test for each of these, most of them with `JLR_LONG=1` only."""
     given = [
-        pytest.param(age, id=name) if name in ALWAYS else LONG(age, id=name)
+        pytest.param(age, id=name) if name in always else LONG(age, id=name)
         for name, age in ages.items()
     ]
     return pytest.mark.parametrize("age", given)
@@ -56,7 +57,7 @@ def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
 @pytest.fixture(scope="module")
 def running(containers: ContainerFactory) -> dict[Age, Container]:
     """Containers whose own process is a server, begun together as each takes its seconds."""
-    wanted = [age for name, age in AGES.items() if WANTED or name in ALWAYS]
+    wanted = [age for name, age in AGES.items() if WANTED or name in BY_HAND]
     return {age: containers("lab/ages", *age.command(), options=age.options) for age in wanted}
 
 
@@ -154,7 +155,8 @@ def test_every_version_is_launched_with_its_own_token_and_ended(
     assert here.running
 
 
-@each_of(AGES)
+# `sessions/test_by_hand` has one of the newest.
+@each_of(AGES, BY_HAND)
 def test_a_server_started_by_hand_is_found_and_left_running(
     laptop: Laptop, running: dict[Age, Container], age: Age
 ) -> None:
@@ -186,6 +188,7 @@ def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
     assert "open to all users of `lab`" in laptop.jlr("list").stdout
 
 
+@pytest.mark.long
 def test_an_old_server_with_a_password_asks_for_it_in_the_browser(
     laptop: Laptop, containers: ContainerFactory
 ) -> None:

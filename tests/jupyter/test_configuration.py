@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,26 +28,12 @@ def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNam
     made = files(name, hostname, socket=socket, record=False)
     made["jlr_resumption.py"] = "resume = str"  # these change Jupyter's classes
     made["jlr_pages.py"] = "limit_pages = ask_again = say_nothing_outside = str"
-    try:
-        with TemporaryDirectory() as folder:
-            file = Path(folder, "jupyter_server_config.py")
-            for each, text in made.items():
-                file.with_name(each).write_text(text, "utf-8")
-            exec(made[file.name], {"get_config": lambda: settings, "__file__": str(file)})
-    finally:
-        gc.enable()
-        gc.unfreeze()
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "jupyter_server_config.py")
+        for each, text in made.items():
+            file.with_name(each).write_text(text, "utf-8")
+        exec(made[file.name], {"get_config": lambda: settings, "__file__": str(file)})
     return settings
-
-
-def test_the_configuration_switches_garbage_collection_on_again() -> None:
-    gc.disable()
-    try:
-        applied("cont1", "cont1-dgx.localhost")
-        assert gc.isenabled()
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 def listening(runtime: Path, application: type, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:

@@ -65,16 +65,15 @@ def kernel(server: LocalServer) -> str:
 class Client:
     """A page of a server, as far as the kernel's WebSocket goes."""
 
-    def __init__(self, server: LocalServer | Session, kernel: str, *, counts: bool = True) -> None:
+    def __init__(self, server: LocalServer | Session, kernel: str) -> None:
         self.server = server
         self.path = f"{server.base}api/kernels/{kernel}/channels?session_id={uuid4().hex}"
-        self.counts = counts
         self.messages: list[dict[str, Any]] = []
         self.socket: WebSocket | None = None
 
     @property
     def address(self) -> str:
-        return self.path + (f"&received={len(self.messages)}" if self.counts else "")
+        return f"{self.path}&received={len(self.messages)}"
 
     def connect(self) -> None:
         header = [f"Authorization: token {self.server.token}"]
@@ -176,33 +175,6 @@ def test_resets_at_random_moments_lose_and_double_no_message(
     assert sum(map(answers("execute_reply", request), page.messages)) == 1
 
 
-def test_a_client_that_tells_nothing_loses_no_message_and_gets_some_twice_in_order(
-    server: LocalServer, kernel: str, tmp_path: Path
-) -> None:
-    """It may drop what it has had before by the messages' ids."""
-    page = Client(server, kernel, counts=False)
-    request = shaken(page, tmp_path / "stop", 50, seed=34)
-    page.messages = list({one["header"]["msg_id"]: one for one in page.messages}.values())
-    assert page.lines() == list(range(len(page.lines())))
-    assert any(map(answers("execute_reply", request), page.messages))
-
-
-def test_each_of_two_pages_has_its_own_queue(
-    server: LocalServer, kernel: str, tmp_path: Path
-) -> None:
-    other = Client(server, kernel)
-    other.connect()
-    # Only a page that the server has let in has a queue: it would miss what comes before.
-    other.read_until(answers("execute_reply", other.run("0")))
-    other.reset()
-    page = Client(server, kernel)
-    shaken(page, tmp_path / "stop", 5, seed=35)
-    other.connect()
-    other.read_until(lambda _: other.lines()[-1:] == page.lines()[-1:])
-    other.reset()
-    assert other.lines() == page.lines() == list(range(len(page.lines())))
-
-
 # As many times faster than in a session: a page that stands still for 25 s, and one for 60 s.
 FASTER = 20
 STILL, DEAD = 25 / FASTER, 60 / FASTER
@@ -242,6 +214,7 @@ def test_resets_lose_and_double_nothing_of_an_older_jupyter(
     assert sum(map(answers("execute_reply", request), page.messages)) == 1
 
 
+@pytest.mark.long
 def test_cuts_at_random_moments_cost_the_bridge_of_a_local_jupyter_no_message(
     server: LocalServer, kernel: str, tmp_path: Path
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -78,7 +77,7 @@ def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_drops_lose_no_line(
 @pytest.mark.parametrize(
     "code", ["print('x' * 60_000_000)", LONG("print(('x' * 79 + chr(10)) * 1_250_000)")]
 )
-def test_of_a_cell_that_prints_very_much_the_end_is_shown_in_seconds_and_how_much_is_left_out(
+def test_of_a_cell_that_prints_very_much_the_end_is_shown_and_how_much_is_left_out(
     file_laptop: Laptop, here: Container, code: str
 ) -> None:
     session, name = started(file_laptop, here), f"large{len(code)}.ipynb"
@@ -87,34 +86,14 @@ def test_of_a_cell_that_prints_very_much_the_end_is_shown_in_seconds_and_how_muc
         request = kernel.send(f"{code}; print('end of it')")
         kernel.socket.close()
         wait_until(lambda: has_ended(here, request), "the cell's end in the records", timeout=60)
-    began = time.monotonic()
     shown = file_laptop.jlr("output", session.name, name)
-    took = time.monotonic() - began
     assert shown.status == 0
     assert 1_000_000 < len(shown.stdout) < 30_000_000
     assert "end of it" in shown.stdout[-200:]
     assert re.search(r"\d MB of older records are left out; `jlr output", shown.stderr)
-    assert took < 15
 
 
-def test_a_list_says_which_notebook_runs_and_for_how_long(
-    file_laptop: Laptop, here: Container
-) -> None:
-    session = started(file_laptop, here)
-    with session.notebook("work/long.ipynb") as kernel:
-        kernel.await_start()
-        kernel.send("import time; time.sleep(60)")
-
-        def running() -> list[int | None]:
-            [report] = json.loads(file_laptop.jlr("list", "--json").stdout)
-            return [k["running"] for k in report["kernels"] if k["notebook"] == "work/long.ipynb"]
-
-        wait_until(lambda: any(running()), "the list's telling what runs")
-        assert 1 <= (running()[0] or 0) < 60
-        assert " long.ipynb " in file_laptop.jlr("list").stdout
-
-
-@pytest.mark.parametrize("command", ["start --no-browser lab", "output"])
+@pytest.mark.parametrize("command", [LONG("start --no-browser lab"), "output"])
 def test_a_dead_recorder_is_noticed_and_started_again(
     file_laptop: Laptop, here: Container, command: str
 ) -> None:
@@ -139,7 +118,7 @@ def test_a_dead_recorder_is_noticed_and_started_again(
         assert lost["content"]["from"] <= lost["content"]["until"] <= lost["time"]
 
 
-def test_a_cell_that_ran_when_its_container_was_killed_is_told_as_ended(
+def test_a_cell_that_runs_is_listed_and_told_as_ended_once_its_container_was_killed(
     file_laptop: Laptop, container: ContainerFactory
 ) -> None:
     """As where docker itself is restarted, without live restore."""
@@ -149,6 +128,14 @@ def test_a_cell_that_ran_when_its_container_was_killed_is_told_as_ended(
         kernel.await_start()
         kernel.send("import time; print('so far', flush=True); time.sleep(600)")
         assert "running for" in session.output_with("so far")
+
+        def running() -> Any:
+            told = json.loads(file_laptop.jlr("list", session.name, "--json").stdout)
+            return told["kernels"][0]["running"]
+
+        wait_until(lambda: running() is not None, "the list's telling what runs")
+        assert 1 <= (running() or 0) < 60
+        assert " dead.ipynb " in file_laptop.jlr("list").stdout
         own.engine.docker("kill", own.name)
         own.engine.docker("start", own.name)
         for again in (False, True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
@@ -16,11 +15,10 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from jlremote.jupyter import recorder
-from jlremote.jupyter.recording.recorded_server import RecordedServer
-from jlremote.jupyter.recording.store import Store
+from jlremote.remote.record_store import Store
+from jlremote.remote.recorded_server import RecordedServer
 from tests.forward.parts import read_all, serving
 from tests.lab.programs import wait_until
-from tests.sources import PACKAGE
 
 MOST = 400_000
 KERNEL = "7f0c"
@@ -230,8 +228,3 @@ def test_who_has_taken_the_port_of_a_server_that_ended_gets_no_token() -> None:
         process.communicate()
         server.learn()
         wait_until(lambda: heard == [b""], "a connection without a byte")
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "jupyter/recording").glob("*.py")))
-def test_it_has_no_newer_syntax_than_python_3_6(path: Path) -> None:
-    assert ast.parse(path.read_text("utf-8"), feature_version=(3, 6)).body

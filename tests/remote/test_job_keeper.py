@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.remote.job_keeper import BegunJob, _publish
+from jlremote.remote.job_keeper import BegunJob
 from jlremote.remote.job_terminal import DetachFilter
 from jlremote.remote.orphans import facts
 
@@ -81,17 +81,6 @@ def test_a_client_that_would_say_nothing_is_killed_after_its_command(running: Ru
     begun(sweep=(*NOTE, "sweep")).signal("KILL")
     assert Path("told").read_text() == "sweep KILL \n"
     assert running.wait(10) == -signal.SIGKILL
-
-
-def test_an_end_takes_the_room_that_was_kept_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(".exit").write_text(" " * 120)
-    _publish("exit", "3 1700000000 \n")
-    assert Path("exit").read_text().split() == ["3", "1700000000"]
-    assert Path("exit").stat().st_size == 120
-    assert not Path(".exit").exists()
 
 
 @pytest.mark.parametrize(

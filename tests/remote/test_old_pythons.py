@@ -56,7 +56,11 @@ def python() -> str:
 
 
 # What comes with the Jupyter that a module runs beside.
-JUPYTERS = {"jlremote.remote.notebook_run": {"nbclient", "nbformat", "jupyter_client"}}
+JUPYTERS = {
+    "jlremote.remote.notebook_run": {"nbclient", "nbformat", "jupyter_client"},
+    "jlremote.remote.recorded_kernel": {"zmq"},
+    "jlremote.remote.recorder_program": {"zmq"},
+}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -122,7 +122,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
 
 @pytest.mark.parametrize(
     ("options", "ip"),
-    [((), "127.0.0.1"), (IPV6, "::1"), LONG(IPV6, "::")],
+    [LONG((), "127.0.0.1"), (IPV6, "::1"), LONG(IPV6, "::")],
     ids=["loopback", "IPv6 loopback", "IPv6 only"],
 )
 def test_a_server_on_its_containers_loopback_is_used_as_it_is(

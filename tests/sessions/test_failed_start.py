@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
@@ -94,36 +93,23 @@ def test_a_start_that_refuses_a_new_server_keeps_the_old_forward(
     assert "jupyter-dead" in laptop.jlr("list", here.name).stdout
 
 
-class SlowEngine(Protocol):
-    """Lets `slow` be a host whose `docker` is a script, with `$docker` the real one, and `$mark`.
-
-    Returns:
-        The mark, which the script makes when it has come to what the test waits for.
-    """
-
-    def __call__(self, script: str) -> Path: ...
-
-
 @pytest.fixture
 def slow_engine(
     laptop: Laptop, engine: Engine, another_sshd: SSHServerFactory, account: Account, keys: Keys
-) -> Iterator[SlowEngine]:
-    """Make an engine slow."""
-
-    def make(script: str) -> Path:
-        folder = account.home / "slow-engine"
-        folder.mkdir()
-        shutil.chown(folder, account.name)
-        mark, program = folder / "mark", folder / "docker"
-        docker = shutil.which("docker", path=SYSTEM_PATH)
-        program.write_text(f"#!/bin/sh\ndocker={docker} mark={mark}\n{script}\n")
-        program.chmod(0o755)
-        settings = f'"PATH={folder}:{SYSTEM_PATH}" "DOCKER_HOST={engine.url}"'
-        laptop.add_host("slow", another_sshd(f"SetEnv {settings}"), account, key=keys.private)
-        return mark
-
-    yield make
-    shutil.rmtree(account.home / "slow-engine")
+) -> Iterator[Path]:
+    """Let `docker rm` hang on the host `slow`; give the file that it makes before."""
+    folder = account.home / "slow-engine"
+    folder.mkdir()
+    shutil.chown(folder, account.name)
+    mark, program = folder / "mark", folder / "docker"
+    docker = shutil.which("docker", path=SYSTEM_PATH)
+    hang = f'[ "$1" != rm ] || {{ : >{mark}; exec sleep 600; }}; exec {docker} "$@"'
+    program.write_text(f"#!/bin/sh\n{hang}\n")
+    program.chmod(0o755)
+    settings = f'"PATH={folder}:{SYSTEM_PATH}" "DOCKER_HOST={engine.url}"'
+    laptop.add_host("slow", another_sshd(f"SetEnv {settings}"), account, key=keys.private)
+    yield mark
+    shutil.rmtree(folder)
 
 
 def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
@@ -150,10 +136,8 @@ def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
 
 
 def test_another_ctrl_c_ends_a_rollback_that_hangs(
-    laptop: Laptop, container: ContainerFactory, slow_engine: SlowEngine
+    laptop: Laptop, container: ContainerFactory, slow_engine: Path
 ) -> None:
-    late = '[ "$1" != rm ] || { : >"$mark"; exec sleep 600; }; exec "$docker" "$@"'
-    mark = slow_engine(late)
     name = container.name()
     words = ("--image", "lab/slow", "--env", "LAB_DELAY=600", "--runtime", "docker")
     with laptop.spawn("start", "slow", name, *words) as starting:
@@ -161,7 +145,7 @@ def test_another_ctrl_c_ends_a_rollback_that_hangs(
         engine = container.engine
         wait_until(lambda: engine.try_docker(*launched).status == 0, "the launch", timeout=60)
         starting.send_signal(signal.SIGINT)
-        wait_until(mark.exists, "the removal")
+        wait_until(slow_engine.exists, "the removal")
         time.sleep(UNDISTURBED_SECONDS)
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=10) == 130

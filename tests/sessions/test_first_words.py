@@ -16,6 +16,7 @@ from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.long import LONG
 from tests.mounts.parts import remember_session
 
 # Half a second is the promise; other work runs on the machine.
@@ -62,6 +63,12 @@ CONNECTING = {
 OTHERS = {
     *("disconnect", "config show", "config set", "config notify", "config ssh"),
     *("demo", "completion", "proxy"),
+}
+# They connect in the same way as another one of these.
+ALIKE = {
+    *("url", "logs", "output", "restart", "rm", "forward", "code", "local lab"),
+    *("job attach", "job wait", "job stop", "job rm", "image save", "image push"),
+    *("image rm", "image prune", "image login"),
 }
 NEW = ("start", "lab", "cont2", "--image", "torch")
 JOB = ("run", "lab", "--image", "torch")
@@ -139,7 +146,7 @@ def first_words(laptop: Laptop, *words: str, seconds: float = SECONDS) -> str:
     return said
 
 
-@pytest.mark.parametrize("command", CONNECTING)
+@pytest.mark.parametrize("command", [LONG(one) if one in ALIKE else one for one in CONNECTING])
 def test_a_command_says_at_once_that_it_connects(silent: Laptop, command: str) -> None:
     said = first_words(silent, *command.split(), *CONNECTING[command])
     assert WAITS.search(said), said

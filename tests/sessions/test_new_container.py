@@ -20,6 +20,7 @@ from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.servers import start_inside
+from tests.long import LONG
 from tests.sessions.parts import START_SECONDS, Session, failed, start, started
 
 SETTINGS = """
@@ -164,7 +165,7 @@ def test_the_command_can_be_pasted_into_a_shell(
             "`--ulimit memlock=-1` (profile nvidia, built in): .*`--ulimit memlock=` leaves it out",
         ),
         (("--", "--privileged"), "the host does not allow `--privileged`: .*`jlr config` shows"),
-        (("--", "--no-such"), "no option `--no-such`"),
+        LONG(("--", "--no-such"), "no option `--no-such`"),
         (("--log-opt", "bogus=1"), "`--log-opt bogus=1`: .*`--log-opt bogus=` leaves it out"),
     ],
 )
@@ -233,7 +234,7 @@ def test_a_source_that_is_missing_is_refused_and_not_made(
 @pytest.mark.parametrize(
     ("volumes", "opens"),
     [
-        (("~/data:/data:ro", "~/proj:/mine"), "`/mine`;"),
+        LONG(("~/data:/data:ro", "~/proj:/mine"), "`/mine`;"),
         (("~/data:/data:ro",), "`/`, which `lab` does not keep;"),
     ],
     ids=["mine", "read-only"],

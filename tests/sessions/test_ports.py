@@ -104,49 +104,12 @@ def test_sessions_on_one_host_and_on_two_live_side_by_side(
     assert laptop.jlr("url", f"lab/{one.name}").stdout.strip() == sessions[0].url
     links = [process for process in laptop.processes() if "jlremote.link" in process.cmdline()]
     assert len(links) == 2
-    places_are_typed_alike(laptop, one, two)
-    laptop.add_host(two.name, another_sshd(), account, key=keys.private)
-    a_host_of_the_sessions_name_is_told(laptop, two, account)
-
-
-def places_are_typed_alike(laptop: Laptop, one: Container, two: Container) -> None:
-    """`one` runs as a session of the hosts `lab` and `second`, and `two` as one of `lab`."""
-    nodes = [each.inspect("{{.Config.Hostname}}") + "\n" for each in (one, two)]
-    node = ("--", "cat", "/etc/hostname")
-    for words, number in (
-        (("run", two.name, *node), 1),
-        (("run", "--in", two.name, *node), 1),
-        (("run", "lab", "--in", two.name, *node), 1),
-        (("run", f"second/{one.name}", *node), 0),
-        (("run", "--in", f"second/{one.name}", *node), 0),
-        (("shell", two.name, *node), 1),
-        (("shell", f"second/{one.name}", *node), 0),
-    ):
-        assert laptop.jlr(*words).stdout == nodes[number], words
-    copied = laptop.folder / "home" / "node"
-    assert laptop.jlr("cp", f"{two.name}:/etc/hostname", str(copied)).status == 0
-    assert copied.read_text() == nodes[1]
-    report = json.loads(laptop.jlr("list", two.name, "--json").stdout)
-    assert (report["host"], report["name"]) == ("lab", two.name)
-    for place in ((f"lab/{two.name}",), (two.name,), ("lab", two.name)):
-        again = laptop.jlr("start", *place, "--no-browser")
-        assert again.stdout.strip() == report["url"], place
-    assert len(json.loads(laptop.jlr("list", "lab/", "--json").stdout)) >= 2
-    assert json.loads(laptop.jlr("job", "list", two.name, "--json").stdout)
-    assert laptop.jlr("image", "list", "--json").status == 0
-    for looks in (("url", "second"), ("logs", "second"), ("list", f"second/{one.name}")):
-        assert laptop.jlr(*looks).status == 0, looks
-    assert f"`second/{one.name}` is its only session" in laptop.jlr("url", "second").stderr
     for verb in ("stop", "rm", "restart"):
         failed(laptop.jlr(verb, "second", "--yes"), 6, "is a host", f"`second/{one.name}`")
-    failed(laptop.jlr("disconnect", two.name, "--yes"), 2, "name the host: `lab`")
-    for verb in ("open", "run", "stop", "start"):
-        line = ["--", "ls"] if verb == "run" else []
-        failed(laptop.jlr(verb, one.name, *line), 2, f"`lab/{one.name}`", f"`second/{one.name}`")
-    for verb in ("open", "list", "start"):
-        unknown = laptop.jlr(verb, f"{two.name}x")
-        assert unknown.status == 6, unknown
-        assert f"did you mean `lab/{two.name}`?" in unknown.stderr, unknown
+    inside = laptop.jlr("run", "--in", f"second/{one.name}", "--", "cat", "/etc/hostname")
+    assert inside.stdout.strip() == one.inspect("{{.Config.Hostname}}"), inside
+    laptop.add_host(two.name, another_sshd(), account, key=keys.private)
+    a_host_of_the_sessions_name_is_told(laptop, two, account)
 
 
 def a_host_of_the_sessions_name_is_told(laptop: Laptop, two: Container, account: Account) -> None:
@@ -155,7 +118,7 @@ def a_host_of_the_sessions_name_is_told(laptop: Laptop, two: Container, account:
     assert inside.stdout == node
     assert f"`{name}` is taken as the session `lab/{name}`; `{name}/` is the host" in inside.stderr
     assert laptop.jlr("shell", f"{name}/", "--", "id", "-un").stdout == f"{account.name}\n"
-    there = laptop.jlr("list", name, "--json", "--running")
+    there = laptop.jlr("list", name, "--json")
     assert {report["host"] for report in json.loads(there.stdout)} <= {name}
     told = laptop.jlr("run", name, "--runtime", "none", "--", "id", "-un")
     assert told.stdout == f"{account.name}\n"

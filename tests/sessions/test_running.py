@@ -46,14 +46,6 @@ def test_start_without_a_name_takes_the_hosts_latest_session(session: Session) -
     assert again.stdout.strip() == session.url, again
 
 
-def test_start_json_prints_one_object_and_nothing_else(session: Session) -> None:
-    again = session.laptop.jlr("start", "lab", session.name, "--json", "--no-browser")
-    assert again.stderr == ""
-    report = json.loads(again.stdout)
-    assert set(FIELDS) <= report.keys()
-    assert report["container"] == report["name"] == session.name
-
-
 def test_list_json_is_an_array_with_the_fields_that_scripts_rely_on(session: Session) -> None:
     listed = session.laptop.jlr("list", "--json")
     assert listed.stderr == ""
@@ -69,10 +61,6 @@ def test_list_json_is_an_array_with_the_fields_that_scripts_rely_on(session: Ses
         "image": "lab/jupyter",
         "gpus": None,
     }
-
-
-def test_a_list_of_a_host_that_cannot_be_asked_fails(session: Session) -> None:
-    failed(session.laptop.jlr("list", "elsewhere.invalid"), 6, "neither a host nor a session")
 
 
 def test_status_tells_which_kernels_are_busy_and_since_when(session: Session) -> None:
@@ -102,7 +90,6 @@ def test_all_commands_give_a_program_one_url_and_a_browser_the_other(session: Se
     assert str(urlsplit(page).hostname).endswith(".localhost")
     for words, line in (
         (("url", name), url),
-        (("url", name, "--browser"), page),
         (("open", name, "--no-browser"), url),
         (("start", "lab", name, "--no-browser"), url),
     ):
@@ -123,12 +110,10 @@ def test_all_commands_give_a_program_one_url_and_a_browser_the_other(session: Se
     assert [unescape(href) for href in re.findall(r'href="([^"]*)"', redirect)] == [page, url]
 
 
-@pytest.mark.parametrize("selected", [True, False])
-def test_open_leads_to_a_path_in_jupyterlab(session: Session, selected: bool) -> None:
+def test_open_leads_to_a_path_in_jupyterlab(session: Session) -> None:
     made(session, "my work/train #1.ipynb")
     before = len(session.laptop.opened())
-    words = (session.name,) if selected else ()
-    opened = session.laptop.jlr("open", *words, "my work/train #1.ipynb")
+    opened = session.laptop.jlr("open", "my work/train #1.ipynb")
     assert "/lab/tree/my%20work/train%20%231.ipynb?token=" in opened.stdout, opened
     wait_until(lambda: len(session.laptop.opened()) > before, "the browser's start")
     redirect = Path(unquote(urlsplit(session.laptop.opened()[-1]).path))
@@ -149,16 +134,6 @@ def test_a_path_that_is_missing_opens_no_page(session: Session) -> None:
     opened = session.laptop.jlr("open", f"lba/{session.name}")
     failed(opened, 6, f"there is no `lba/{session.name}` in the session", "HOST/NAME")
     assert len(session.laptop.opened()) == before
-
-
-def test_start_with_a_notebook_leads_to_it(session: Session) -> None:
-    words = ("--notebook", "work/a.ipynb", "--no-browser")
-    missing = session.laptop.jlr("start", "lab", session.name, *words)
-    assert missing.status == 0, missing
-    assert "there is no `work/a.ipynb` in the session" in missing.stderr
-    made(session, "work/a.ipynb")
-    opened = session.laptop.jlr("start", "lab", session.name, *words)
-    assert "/lab/tree/work/a.ipynb?token=" in opened.stdout, opened
 
 
 def test_logs_show_what_the_server_said_and_no_token(session: Session) -> None:
@@ -190,37 +165,6 @@ def test_a_session_that_does_not_exist_is_told_as_such(session: Session) -> None
     for words in (("url", "none-such"), ("logs", "none-such")):
         failed(session.laptop.jlr(*words), 6, "`none-such`", "jlr list")
     failed(session.laptop.jlr("list", "none-such"), 6, "`none-such`", "check the name")
-
-
-def test_a_dry_run_shows_what_would_be_run_and_changes_nothing(
-    session: Session, container: ContainerFactory
-) -> None:
-    name = container.name()
-    words = ("--image", "lab/jupyter", "--gpus", "all", "--dry-run")
-    planned = session.laptop.jlr("start", "lab", name, *words)
-    assert planned.status == 0, planned
-    lines = planned.stdout.splitlines()
-    assert lines[0].startswith("docker network create "), planned
-    assert lines[1].startswith("docker create "), planned
-    assert "--gpus=all" in lines[1]
-    # The container's own command is a script of many lines.
-    assert re.search(r"'<launches JupyterLab: \d+ lines, [\d.]+ kB>'", lines[1]), planned
-    assert lines[-1] == f"docker start {name}"
-    assert container.remove_all() == []
-    assert name not in session.laptop.jlr("list", "--json").stdout
-
-
-def test_a_bare_start_takes_the_container_of_the_settings_or_the_latest_session(
-    laptop: Laptop, session: Session, container: ContainerFactory
-) -> None:
-    one, other = started(laptop, session.name), container("lab/plain")
-    start_inside(other, 8888)
-    two = started(laptop, other)
-    bare = ("start", "--no-browser")
-    assert laptop.jlr(*bare).stdout.strip() == two.url
-    for key, value in (("host", "lab"), ("container", one.name)):
-        assert laptop.jlr("config", "set", key, value).status == 0
-    assert laptop.jlr(*bare).stdout.strip() == one.url
 
 
 def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_free(

@@ -23,6 +23,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys, running_sshd
+from tests.long import LONG
 
 # What was promised, and half as much again where the tests share two cores.
 SECONDS = 15 * 1.5
@@ -112,7 +113,7 @@ def _asked_after(command: int, silent: socket.socket) -> socket.socket:
         asking.close()
 
 
-@pytest.mark.parametrize("host", ["hung", "new"])
+@pytest.mark.parametrize("host", ["hung", LONG("new")])
 def test_ctrl_c_ends_what_waits_for_a_daemon_that_hangs(
     silent: socket.socket, laptop: Laptop, host: str
 ) -> None:

@@ -16,6 +16,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, running_sshd
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 from tests.outages.parts import within
 from tests.sessions.parts import Session, started
 
@@ -47,7 +48,7 @@ def where(session: Session) -> dict[str, tuple[str, ...]]:
     }
 
 
-@pytest.mark.parametrize("command", ["url", "open", "shell", "logs", "stop"])
+@pytest.mark.parametrize("command", ["url", LONG("open"), "shell", LONG("logs"), "stop"])
 def test_a_command_tells_that_the_host_does_not_answer_and_goes_on(
     far: tuple[SSHServer, Session], file_laptop: Laptop, command: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 from tests.sessions.parts import failed, started
 
 
@@ -34,7 +35,7 @@ def without_room(here: Container) -> None:
     here.engine.docker("update", "--pids-limit", "2", here.name)
 
 
-@pytest.mark.parametrize("hurt", [without_a_shell, with_another_shell, without_room])
+@pytest.mark.parametrize("hurt", [without_a_shell, with_another_shell, LONG(without_room)])
 def test_a_busy_kernel_behind_a_failing_exec_is_not_called_stopped(
     laptop: Laptop, container: ContainerFactory, hurt: Callable[[Container], None]
 ) -> None:

@@ -19,8 +19,6 @@ from tests.mounts.parts import remember_session
 from tests.sessions.parts import started
 from tests.shell.parts import running
 
-SESSIONS = pytest.mark.parametrize("session", ["latest", "lab/bare"])
-
 
 def jlr_shell(
     owner: Laptop, session: str, *command: str, given: bytes = b""
@@ -32,24 +30,18 @@ def jlr_shell(
     )
 
 
-@SESSIONS
-def test_bytes_go_both_ways_as_they_are(owner: Laptop, session: str) -> None:
+@pytest.mark.parametrize("session", ["latest", "lab/bare"])
+def test_bytes_and_arguments_go_as_they_are_and_a_shell_reads_what_is_given(
+    owner: Laptop, session: str
+) -> None:
     data = os.urandom(300_001)
     jlr_shell(owner, session, "true")  # later ones say nothing of a connection
     done = jlr_shell(owner, session, "sh", "-c", "cat; echo oops >&2; exit 7", given=data)
     assert (done.returncode, done.stderr) == (7, b"oops\n")
     assert done.stdout == data
-
-
-@SESSIONS
-def test_arguments_arrive_as_they_are(owner: Laptop, session: str) -> None:
     words = ("--help", "two  words", 'it\'s "so"', "$(id) `id` $HOME", "one\ntwo", "--", "é", "")
     done = jlr_shell(owner, session, "printf", "[%s]", *words)
     assert done.stdout.decode() == "".join(f"[{word}]" for word in words)
-
-
-@SESSIONS
-def test_without_a_command_a_shell_reads_what_is_given(owner: Laptop, session: str) -> None:
     done = jlr_shell(owner, session, given=b"cd /var/tmp\npwd\nexit 5\n")
     assert (done.returncode, done.stdout) == (5, b"/var/tmp\n")
 
@@ -190,17 +182,3 @@ def test_a_reader_that_has_enough_ends_the_command(owner: Laptop, inside: Contai
     command.stdout.close()
     assert command.wait(20) == 1
     wait_until(lambda: not running(inside, "yes 7191"), "the end of the command")
-
-
-def test_a_full_disk_here_is_told(owner: Laptop) -> None:
-    argv = (str(PROGRAMS / "jlr"), "shell", "--", "echo", "x")
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            argv,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            env=owner.environment,
-            timeout=60,
-            check=False,
-        )
-    assert (done.returncode, b"no space left on device" in done.stderr) == (1, True), done.stderr

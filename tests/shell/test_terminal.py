@@ -16,6 +16,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import PATIENCE, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 from tests.mounts.parts import remember_session
 from tests.shell.parts import running, shell
 
@@ -91,18 +92,13 @@ def killed(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
     terminal.process.kill()
 
 
-def disconnected(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
-    assert owner.jlr("disconnect", "lab", "--yes").status == 0
-
-
 @pytest.mark.parametrize(
     ("end", "status", "told"),
     [
         (typed_out, 255, "closed the terminal"),
         (terminated, 143, ""),
-        (window_closed, 129, ""),
+        LONG(window_closed, 129, ""),
         (connection_lost, 5, "the connection broke"),
-        (disconnected, 5, "opens another one"),
         (killed, -9, ""),
     ],
 )
@@ -126,7 +122,7 @@ def test_however_a_shell_ends_nothing_stays_behind_and_the_terminal_is_restored(
         wait_until(lambda: not running(inside, "sleep 61[12]"), "the end of what ran there")
 
 
-@pytest.mark.parametrize("which", ["lab", "--all"])
+@pytest.mark.parametrize("which", ["lab", LONG("--all")])
 def test_disconnect_tells_what_ends_and_asks_on_a_terminal(
     owner: Laptop, inside: Container, which: str
 ) -> None:
@@ -195,7 +191,7 @@ def test_without_a_container_it_is_the_hosts_own_login_shell(owner: Laptop) -> N
         assert terminal.process.wait(PATIENCE) == 4
 
 
-@pytest.mark.parametrize("name", ["bash", "fish", "tcsh", "zsh"])
+@pytest.mark.parametrize("name", [LONG("bash"), "fish", "tcsh", LONG("zsh")])
 def test_every_login_shell_hands_a_command_on_as_it_is(
     name: str, laptop: Laptop, sshd: SSHServer, keys: Keys
 ) -> None:

@@ -173,12 +173,7 @@ def document(host: str, job: Job) -> dict[str, Any]:
 
 
 @command("shell", takes_command=True, takes_line=True)
-@click.argument(
-    "where",
-    metavar="[SESSION|HOST/CONTAINER|HOST]",
-    required=False,
-    shell_complete=candidates.places,
-)
+@shared.where_argument
 @option("-u --user USER[:GROUP]", "User in the container.")
 @option("-w --workdir FOLDER", "Folder to start in.")
 @option(
@@ -220,7 +215,6 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
 
 
 def _label(screen: LocalTerminal, *, keep: bool, name: str | None) -> str | None:
-    """Return the name of a kept shell, empty for the first one; `None` for another shell."""
     if not keep:
         if name is not None:
             raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")

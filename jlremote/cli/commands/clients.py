@@ -62,15 +62,13 @@ def open_session(
 
 @command("url")
 @shared.session_argument
-@option("--browser for_browser", "Print the URL for a browser.")
 @shared.json_option("Print all four as a JSON object: `url`, `page`, `base`, `token`.")
-def url(invocation: Invocation, session: str | None, for_browser: bool) -> None:
+def url(invocation: Invocation, session: str | None) -> None:
     """Print a session's URL and nothing else.
 
     The URL contains the token, which gives full access to the session. It is for programs, as a
-    script or the "Existing Jupyter Server" of VS Code: http://127.0.0.1:PORT. --browser prints the
-    session's own name, as `jlr start` does on a terminal: http://NAME-HOST.localhost:PORT. --json
-    has address and token apart, too.
+    script or the "Existing Jupyter Server" of VS Code: http://127.0.0.1:PORT. --json has the `page`
+    for a browser, http://NAME-HOST.localhost:PORT, and address and token apart, too.
 
     Examples:
         jlr url dgx/cont1
@@ -82,7 +80,7 @@ def url(invocation: Invocation, session: str | None, for_browser: bool) -> None:
     found = address(session, None, invocation.context())
     token = parse_qs(urlsplit(found.url).query).get("token", [""])[0]
     parts = vars(found) | {"base": urljoin(found.url, "."), "token": token}
-    answer_either(parts["page" if for_browser else "url"], parts)
+    answer_either(found.url, parts)
 
 
 def _session_or_path(
@@ -102,12 +100,7 @@ def _session_or_path(
 
 
 @command("code")
-@click.argument(
-    "where",
-    metavar="[SESSION|HOST/CONTAINER|HOST]",
-    required=False,
-    shell_complete=candidates.places,
-)
+@shared.where_argument
 @click.argument("path", required=False)
 @option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
 @option("--print only_shown", "Print the command and open nothing.")

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 @command("image list")
 @shared.default_host_argument
 @option("--all every", "Include untagged (dangling) images, left by builds.")
-@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
 def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
@@ -218,7 +217,6 @@ def _removal_in_words(report: RemovalReport) -> str:
 @command("image pull")
 @shared.host_argument
 @click.argument("image")
-@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.image_json_option
 @shared.engine_options
 def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
@@ -230,7 +228,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 
     Examples:
         jlr image pull dgx nvcr.io/nvidia/pytorch:24.05-py3
-        jlr image pull hpc docker://me/torch --image-folder /scratch/me
+        jlr image pull hpc docker://me/torch
     """
     from jlremote.images import pull as workflow
 
@@ -261,22 +259,13 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @command("image login")
 @shared.host_argument
 @click.argument("registry", default="nvcr.io")
-@option("--username NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
+@option("--username user NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
 @option("--password-stdin", "Read the password or API key from stdin.")
 @option("--keep", "Keep the key on the host, in the engine's settings.")
 @option("--forget", "Forget the key, here and on the host.")
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
-def login(
-    invocation: Invocation,
-    host: str,
-    registry: str,
-    username: str | None,
-    password_stdin: bool,
-    keep: bool,
-    forget: bool,
-    engine: EngineChoice,
-) -> None:
+def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **options: Any) -> None:
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
 
     The key is asked for without echo and tested from the host. It stays in this machine's keychain
@@ -292,23 +281,22 @@ def login(
     """
     from jlremote.images import login as workflow
 
-    if forget and (keep or password_stdin):
+    if forget and (options["keep"] or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
     context = invocation.context()
     if forget:
-        places = workflow.log_out(host, registry, context, engine)
+        host, registry = options["host"], options["registry"]
+        places = workflow.log_out(host, registry, context, options["engine"])
         where = " and ".join(places)
         text = (
             f"forgot the key of {registry} for {host}, which was kept in {where}"
             if places
             else f"no key of {registry} is kept for {host}"
         )
-        facts = {"host": host, "registry": registry, "forgotten": places}
-        answer_either(text, facts)
+        answer_either(text, {"host": host, "registry": registry, "forgotten": places})
         return
     key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
-    request = workflow.LoginRequest(host, registry, username, key, keep, engine)
-    report = workflow.log_in(request, context)
+    report = workflow.log_in(workflow.LoginRequest(**options, key=key), context)
     text = f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}"
     if not report.accepted:
         text = (

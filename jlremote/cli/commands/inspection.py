@@ -98,9 +98,7 @@ def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
         for shown in snapshots:
             answer_json(gpu_table.document(shown, host), indent=None)
     elif watched(sys.stdout):
-        from jlremote.cli.screen import gpu_live  # imports rich
-
-        tables.show_live(gpu_live.drawings(host, snapshots))
+        tables.show_live(gpu_table.drawn(host, shown) for shown in snapshots)
     else:
         noted: set[str] = set()
         for shown in snapshots:

@@ -95,7 +95,6 @@ def forward(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
 )
 @option("--read-only", "Allow no changes through the mount.")
-@option("--nonempty", "Mount over a folder that is not empty.")
 @option("-u --unmount unmounts", "Unmount LOCAL; nothing changes on the host.")
 @option("--all every", "With --unmount: all mounts of jlr.")
 @option("--force", "With --unmount: even if programs use it; they get errors.")

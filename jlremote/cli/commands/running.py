@@ -54,9 +54,6 @@ if TYPE_CHECKING:
 @option("-t --tty terminal", "Attach the job to this terminal.", group="Session", common=True)
 @detach_keys_option
 @container_flags.creation_options
-@shared.wait_option
-@shared.notify_option
-@shared.runtime_options
 @cluster.cluster_options
 @cluster.launcher_options
 @shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")

@@ -15,7 +15,7 @@ from jlremote.cli.options import cluster, container_flags, shared
 from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, shown
-from jlremote.errors import NotFound, Usage
+from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
 @container_flags.creation_options
-@shared.wait_option
-@shared.notify_option
-@shared.runtime_options
 @shared.python_options
 @cluster.cluster_options
 @cluster.reach_option
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
     "Queue a job that follows the one of this session, before its time limit ends that.",
     group="Cluster",
 )
-@option("--notebook PATH", "Open this notebook, file or folder.", group="Jupyter")
 @option(
     "--idle-stop TIME",
     "After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
@@ -88,7 +84,6 @@ def start(
     invocation: Invocation,
     /,
     *,
-    notebook: str | None,
     no_browser: bool,
     dry_run: bool,
     renew: bool,
@@ -161,7 +156,7 @@ def start(
                 cluster.show_estimate(host, how, context)
             return
         shared.check_browser(None if no_browser else options["browser"])
-        report = _start(request, notebook, context)
+        report = _start(request, context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())
         _explain(report, context)
@@ -185,7 +180,7 @@ def _renew(options: dict[str, Any], context: Context) -> None:
         f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
         "name and local port and new kernels; `jlr open` opens it then"
     )
-    answer_either(words, report.to_json())
+    answer_either(words, vars(report))
 
 
 def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -235,7 +230,7 @@ def _request(
     )
 
 
-def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:
+def _start(request: StartRequest, context: Context) -> SessionReport:
     from jlremote.hosts.links import begin
     from jlremote.selection.naming import session_of
 
@@ -244,17 +239,7 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
     # These imports are slow, and so is the start of the link, which goes on meanwhile.
     from jlremote.sessions import start as workflow
 
-    report = workflow.start(request, context)
-    if not notebook:
-        return report
-    from jlremote.sessions.open import address
-
-    try:
-        page = address(f"{report.host}/{report.name}", notebook, context)
-    except NotFound as missing:  # the session runs
-        context.progress.note(f"{missing.message}; {missing.hint}")
-        return report
-    return replace(report, **vars(page))
+    return workflow.start(request, context)
 
 
 def _explain(report: SessionReport, context: Context) -> None:

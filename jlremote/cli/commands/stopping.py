@@ -206,7 +206,9 @@ def _stop(
         )
     context = invocation.context()
     if every:
-        _answer(_all_stopped(request, context), context)
+        from jlremote.sessions import stop as workflow
+
+        _answer(workflow.stop_all(request, context), context)
     else:
         names = chosen or (None,)
         _answer(_each(names, lambda name: _stopped(name, request, context)), context)
@@ -244,15 +246,6 @@ def _each(
             refused.append(error)
     if failure := workflow.together(refused):
         raise failure
-
-
-def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]:
-    from jlremote.sessions import stop as workflow
-
-    report = workflow.stop_all(request, context)
-    yield from report.done
-    if report.refused is not None:
-        raise report.refused
 
 
 def _stopped(name: str | None, request: StopRequest, context: Context) -> StopReport:

@@ -38,11 +38,6 @@ _NEW_FILE = """\
 
 @command("config show")
 @shared.optional_host_argument
-@option(
-    "--profile PROFILE",
-    "Show the settings with this profile.",
-    shell_complete=candidates.profiles,
-)
 @option("--all every", "Show also options that are not set.")
 @option("--path", "Print only the path of the file.")
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
@@ -50,7 +45,6 @@ _NEW_FILE = """\
 def show_config(
     _invocation: Invocation,
     host: str | None,
-    profile: str | None,
     every: bool,
     path: bool,
     edit: bool,
@@ -74,7 +68,7 @@ def show_config(
         return
     if edit:
         _edit(file)
-    origins = settings.load().origins(host, {"profile": profile})
+    origins = settings.load().origins(host, {})
     if edit:
         return
     if as_json():
@@ -87,16 +81,10 @@ def show_config(
 @click.argument("setting", metavar="OPTION", shell_complete=candidates.settings)
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
 @option("--host HOST", "Change the settings of this host.", shell_complete=candidates.hosts)
-@option("--profile PROFILE", "Change this profile.", shell_complete=candidates.profiles)
-@shared.json_option("Print a JSON object.")
 def set_config(
-    _invocation: Invocation,
-    setting: str,
-    values: tuple[str, ...],
-    host: str | None,
-    profile: str | None,
+    _invocation: Invocation, setting: str, values: tuple[str, ...], host: str | None
 ) -> None:
-    """Change a setting: in [defaults], or in [hosts.HOST] or [profiles.PROFILE].
+    """Change a setting: in [defaults], or in [hosts.HOST].
 
     Several values make a list; without a value the setting is removed.
 
@@ -108,16 +96,13 @@ def set_config(
     from jlremote.gpus.choice import parse_request
     from jlremote.laptop.settings.setting_change import change
 
-    if host is not None and profile is not None:
-        raise shared.refused_together("--host", "--profile")
-    table = ("hosts", host) if host else ("profiles", profile) if profile else ("defaults",)
+    table = ("hosts", host) if host else ("defaults",)
     if setting == "gpus" and len(values) == 1:
         parse_request(values[0])
     name = f"[{'.'.join(table)}]"
     file = change(table, setting, values)
     text = f"{setting} = {' '.join(values)}" if values else f"no {setting}"
-    facts = {"option": setting, "value": values, "from": name}
-    answer_either(f"{text} in {name} of {file}", facts)
+    answer(f"{text} in {name} of {file}")
 
 
 def _show(origins: list[Origin], *, every: bool) -> None:
@@ -155,7 +140,6 @@ def _edit(file: Path) -> None:
 
 
 @command("config notify")
-@shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
 def notify(_invocation: Invocation) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
@@ -178,12 +162,11 @@ def notify(_invocation: Invocation) -> None:
         "desktop": "a notice is on the desktop",
         "terminal": "this desktop shows no notices; the terminal's bell and title tell",
     }
-    answer_either(words[way], {"shown": way})
+    answer(words[way])
 
 
 @command("demo")
 @option("--image IMAGE", "Image of the container; needs a container engine.")
-@option("--port local_port PORT", "Use exactly this local port.", type=shared.port)
 @option(
     "--runtime",
     "Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
@@ -191,11 +174,9 @@ def notify(_invocation: Invocation) -> None:
     default="auto",
     show_default=True,
 )
-@shared.browser_options
+@option("--no-browser", "Print the URL and open no browser.")
 @shared.json_option("Print the session as a JSON object.")
-def demo(
-    invocation: Invocation, /, *, browser: str | None, no_browser: bool, **options: Any
-) -> None:
+def demo(invocation: Invocation, /, *, no_browser: bool, **options: Any) -> None:
     """Try jlr on this machine, without a server.
 
     It starts an SSH server on the loopback interface and a session behind it, as on any host, and
@@ -208,7 +189,7 @@ def demo(
     """
     from jlremote.demo import demo as workflow
 
-    name = shared.chosen_browser(browser, no_browser)
+    name = shared.chosen_browser(None, no_browser)
     context = invocation.context()
     running = False
 
@@ -216,7 +197,7 @@ def demo(
         nonlocal running
         running = True
         answer_either(shown(report.address), report.to_json())
-        shared.browse(report.address, context, browser=name, asked=browser is not None)
+        shared.browse(report.address, context, browser=name, asked=False)
         context.progress.note("Ctrl-C ends the demo")
 
     try:
@@ -239,8 +220,8 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
 
     SHELL is `bash`, `zsh`, `fish` or `powershell`; the default is the shell that runs this command.
     It completes commands, options, hosts, sessions and paths, and images and free GPUs of a
-    host that is connected. Your startup files are not changed: where one has to be, the command
-    that does it is printed.
+    host that is connected. Your startup files are not changed: the command that does it, where the
+    shell needs it, is printed.
 
     Examples:
         jlr completion --install
@@ -256,5 +237,6 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
     file, command = shell_setup.install(shell)
     answer(f"wrote {file}")
     if command:
-        answer(f"{shell} does not look there yet; run this once in it:\n\n    {command}\n")
-    answer(f"each new {shell} completes `jlr`")
+        answer(f"if a new {shell} does not complete `jlr`, run this once in it:\n\n    {command}\n")
+    else:
+        answer(f"each new {shell} completes `jlr`")

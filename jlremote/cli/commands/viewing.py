@@ -31,11 +31,10 @@ _LINES = 100
 @command("list")
 @click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @option("--all every", "List every container of HOST, of all users.")
-@option("--running", "Leave out the sessions that were stopped.")
 @option("--watch", "Show every change of SESSION, by default of the latest, until Ctrl-C.")
 @shared.json_option("Print a JSON array, of one session an object; with --watch one per line.")
 def list_sessions(
-    invocation: Invocation, /, *, place: str | None, every: bool, running: bool, watch: bool
+    invocation: Invocation, /, *, place: str | None, every: bool, watch: bool
 ) -> None:
     """List the sessions, one per line: host, state, kernels, port, GPUs, image, job of a cluster.
 
@@ -54,14 +53,12 @@ def list_sessions(
         jlr list dgx --all            # every container there, of all users
         jlr list --json | jq -r '.[] | select(.state == "up") | .url'
     """
-    if every and running:
-        raise shared.refused_together("--all", "--running")
     context = invocation.context()
     typed = None if place is None else shared.resolved_host(place, context)
     host = None if typed is None else typed.host
     if (typed is None and watch) or (typed is not None and typed.name is not None):
-        if every or running:
-            raise Usage("`--all` and `--running` are for a host", hint="leave them out")
+        if every:
+            raise Usage("`--all` is for a host", hint="leave it out")
         # What later looks wait for would be drawn over what is watched.
         _show_session(place, context, invocation.context(silent=True) if watch else None)
     elif watch:
@@ -69,13 +66,13 @@ def list_sessions(
     elif every:
         _list_containers(host, context)
     else:
-        _list_sessions(host, context, running=running)
+        _list_sessions(host, context)
 
 
-def _list_sessions(host: str | None, context: Context, *, running: bool) -> None:
+def _list_sessions(host: str | None, context: Context) -> None:
     from jlremote.listing import listing
 
-    listed = listing.reports(context, host, stopped=not running)
+    listed = listing.reports(context, host)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start --help` says how to start one"
     tables.show_reports(listed, reports.session_columns(listed), context, none=none)
@@ -164,7 +161,7 @@ def _show_reasons(listed: list[SessionReport]) -> None:
     f"Start with the last N lines. Default: {_LINES}, with --since all.",
     type=shared.number(0),
 )
-@option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
+@shared.since_option
 @option("--container", "Show the log of the container's own program.")
 def logs(
     invocation: Invocation, /, *, session: str | None, tail: int | None, **options: Any
@@ -200,7 +197,7 @@ def logs(
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-f --follow", "Follow the output until Ctrl-C; the job runs on.")
 @option("-n --tail N", "Start with the last N lines. Default: all.", type=shared.number(0))
-@option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
+@shared.since_option
 def job_logs(
     invocation: Invocation, job: str | None, follow: bool, tail: int | None, since: str | None
 ) -> None:

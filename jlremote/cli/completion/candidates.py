@@ -128,7 +128,6 @@ def _typed_host(context: click.Context) -> str | None:
 def _told_by_host(
     context: click.Context, names: Callable[[str, Context], Iterable[str]]
 ) -> list[str]:
-    """Return names from the typed host, if its link is connected."""
     from jlremote.hosts import links
 
     host = _typed_host(context)

@@ -72,7 +72,6 @@ def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
 
 
 def _decision(prompt: str, text: str, terminal: tuple[TextIO, TextIO]) -> str:
-    """Return `yes` or `no`; the host's fingerprint, pasted, means `yes`."""
     fingerprints = _FINGERPRINT.findall(text)
     while True:
         typed = _line(prompt, terminal, echo=True).strip()

@@ -13,7 +13,7 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.options.shared import IMAGE_FOLDER, named_as_set
+from jlremote.cli.options.shared import named_as_set, runtime_options
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import NO_MEANING
 from jlremote.text import reason_of
@@ -39,7 +39,10 @@ creation_options = options(
         common=True,
         shell_complete=candidates.images,
     ),
-    _container("--image-folder FOLDER", IMAGE_FOLDER),
+    _container(
+        "--image-folder FOLDER",
+        "With --runtime apptainer: the folder of the host for pulled images.",
+    ),
     _repeated(
         "-v --volume SOURCE:TARGET",
         "Mount a folder (`~/...`) or volume of the host.",
@@ -93,6 +96,19 @@ creation_options = options(
         group="Session",
         shell_complete=candidates.profiles,
     ),
+    option(
+        "--wait [=TIME]",
+        "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
+        group="GPUs",
+        flag_value="forever",
+        common=True,
+    ),
+    option(
+        "--notify/--no-notify",
+        "Tell on this desktop what happens: an end, a beginning, a time limit.",
+        group="This machine",
+    ),
+    runtime_options,
 )
 
 

@@ -182,6 +182,12 @@ optional_host_argument = _host_argument()
 optional_named_host_argument = _host_argument(by_name=True)
 default_host_argument = _host_argument(default=True)
 session_argument = click.argument("session", required=False, shell_complete=candidates.sessions)
+where_argument = click.argument(
+    "where",
+    metavar="[SESSION|HOST/CONTAINER|HOST]",
+    required=False,
+    shell_complete=candidates.places,
+)
 
 
 def json_option(text: str) -> Callable[[Function], Function]:
@@ -195,8 +201,10 @@ def json_option(text: str) -> Callable[[Function], Function]:
 
 shared_option = option("--as-shared", "Join a session of another user.", group="Session")
 yes_option = option("-y --yes", "Do not ask before work is lost.")
+since_option = option(
+    "--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`."
+)
 image_json_option = json_option("Print the image as a JSON object.")
-IMAGE_FOLDER = "With --runtime apptainer: the folder of the host for pulled images."
 
 _SUDO = option(
     "--sudo/--no-sudo",
@@ -220,18 +228,6 @@ python_options = options(
         "Conda environment with Jupyter, where the session runs.",
         group="Jupyter",
     ),
-)
-notify_option = option(
-    "--notify/--no-notify",
-    "Tell on this desktop what happens: an end, a beginning, a time limit.",
-    group="This machine",
-)
-wait_option = option(
-    "--wait [=TIME]",
-    "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
-    group="GPUs",
-    flag_value="forever",
-    common=True,
 )
 browser_options = options(
     option(
@@ -261,21 +257,18 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def choosing(
         *arguments: Any, host: str, runtime: str | None, sudo: bool | None, **options: Any
     ) -> Any:
-        engine = _chosen(host, runtime, sudo, options.pop("image_folder", None))
+        engine = _chosen(host, runtime, sudo)
         with named_as_set(host, {"runtime": runtime, "sudo": sudo}, ("runtime", "sudo")):
             return function(*arguments, host=host, engine=engine, **options)
 
     return _ENGINE(_SUDO(choosing))
 
 
-def _chosen(
-    host: str, runtime: str | None, sudo: bool | None, image_folder: str | None
-) -> EngineChoice:
+def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
     from jlremote.hosts.requests import EngineChoice
     from jlremote.laptop.settings import settings
 
-    near = {"runtime": runtime, "sudo": sudo, "image-folder": image_folder}
-    chosen = settings.load().chosen(host, near)
+    chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
     folder = chosen.get("image-folder")
     return EngineChoice(
         str(chosen.get("runtime", "auto")),

@@ -7,18 +7,21 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jlremote import times
-from jlremote.cli.screen.tables import show_table
+from jlremote.cli.screen.tables import show_table, table
 from jlremote.cli.screen.terminal import answer
 from jlremote.gpus.inventory import Device, Gpu, Inventory, size, to_json
 from jlremote.place.clusters.scheduler import ClusterGpus, GpuJob
+from jlremote.text import one_line
 from jlremote.times import age
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from rich.console import RenderableType
+
     from jlremote.hosts.pools import PoolAnswer
 
-GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
+_GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
 _QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
 _USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
 _PARTITION_HEADINGS = ("PARTITION", "GPU", "NODES", "FREE", "TOTAL")
@@ -45,24 +48,36 @@ def show(shown: Shown) -> None:
             show_table(headings, rows)
 
 
+def drawn(name: str, shown: Shown) -> RenderableType:
+    """Return the drawing of GPUs and their users for `--watch`."""
+    from rich.console import Group
+    from rich.text import Text
+
+    pause = "asked once a minute; " if isinstance(shown, ClusterGpus) else ""
+    title = Text(f"{one_line(name)}  ({pause}Ctrl-C ends)", style="dim")
+    notes = (Text(one_line(note), style="red") for note in notes_of(shown))
+    filled = ((Text(""), table(*each)) for each in tables_of(shown) if each[1])
+    return Group(title, *notes, *(part for parts in filled for part in parts))
+
+
 def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
     """Return the tables of GPUs, of their users and of waiting starts: headings and rows."""
     if isinstance(shown, Inventory):
-        gpus = [row for gpu in shown.gpus for row in gpu_rows(gpu)]
+        gpus = [row for gpu in shown.gpus for row in _gpu_rows(gpu)]
         users, queue = list(_users_of_all(shown)), list(_queue(shown))
-        return [(GPU_HEADINGS, gpus), (_USER_HEADINGS, users), (_QUEUE_HEADINGS, queue)]
+        return [(_GPU_HEADINGS, gpus), (_USER_HEADINGS, users), (_QUEUE_HEADINGS, queue)]
     if isinstance(shown, ClusterGpus):
         partitions = list(_partitions(shown))
         return [(_PARTITION_HEADINGS, partitions), (_JOB_HEADINGS, list(map(_job, shown.jobs)))]
     gpus, users = [], []
     for one in shown:
         if one.answer is None:
-            gpus.append((one.host, *[""] * (len(GPU_HEADINGS) - 1), "no answer"))
+            gpus.append((one.host, *[""] * (len(_GPU_HEADINGS) - 1), "no answer"))
             continue
         (_, own), (_, used), _ = tables_of(one.answer)
         gpus += [(one.host, *row) for row in own]
         users += [(one.host, *row) for row in used]
-    return [(("HOST", *GPU_HEADINGS), gpus), (("HOST", *_USER_HEADINGS), users)]
+    return [(("HOST", *_GPU_HEADINGS), gpus), (("HOST", *_USER_HEADINGS), users)]
 
 
 def notes_of(shown: Shown) -> tuple[str, ...]:
@@ -92,8 +107,7 @@ def document(shown: Shown, host: str) -> Any:
     ]
 
 
-def gpu_rows(gpu: Gpu) -> Iterator[Row]:
-    """Give the row of a GPU, and one for each of its MIG devices."""
+def _gpu_rows(gpu: Gpu) -> Iterator[Row]:
     yield (
         str(gpu.index),
         gpu.name.removeprefix("NVIDIA "),

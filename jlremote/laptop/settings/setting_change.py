@@ -12,7 +12,7 @@ from typing import Any
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop import paths
 from jlremote.laptop.settings import settings
-from jlremote.laptop.settings.options import BUILT_IN_PROFILES, KINDS, LISTS, checked, parsed
+from jlremote.laptop.settings.options import KINDS, LISTS, checked, parsed
 from jlremote.text import did_you_mean
 
 
@@ -30,7 +30,6 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     settings.load()  # a file that is wrong is mended by a person
     path = settings.config_file().resolve()  # it may be a link into a person's other settings
     text = path.read_text("utf-8") if path.exists() else ""
-    text = _with_built_in(text, table)
     document = _with(tomllib.loads(text), table, option, value)
     line = "" if value is None else f"{option} = {_toml(value)}\n"
     heading = f"[{'.'.join(map(_key, table))}]\n"
@@ -44,16 +43,6 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     settings.interpreted(path, document)
     paths.write_whole(path, changed)
     return path
-
-
-def _with_built_in(text: str, table: Sequence[str]) -> str:
-    kind, name = (*table, "")[:2]
-    built_in = BUILT_IN_PROFILES.get(name, {}) if kind == "profiles" else {}
-    if not built_in or name in tomllib.loads(text).get(kind, {}):
-        return text
-    gap = "\n" if text.endswith("\n") else "\n\n" if text else ""
-    lines = [f"{option} = {_toml(value)}\n" for option, value in built_in.items()]
-    return f"{text}{gap}[{kind}.{name}]\n{''.join(lines)}"
 
 
 def _value(option: str, values: Sequence[str]) -> Any:

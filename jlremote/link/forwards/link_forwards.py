@@ -18,7 +18,6 @@ from jlremote.link.wire.states import Condition
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.docker.docker_commands import events_argv
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.interfaces import Connection, Output, Stream
@@ -198,6 +197,8 @@ def _script(engine: Engine, *, since: int, again: bool) -> str:
     """
     answers = command_line(engine("ps", "--quiet", "--last=1"))
     saying = f"{answers} >/dev/null 2>&1 || exit\necho '{AGAIN}'\n" if again else ""
-    events = endable(events_argv(engine, since=f"{since}s"))
+    names = ("die", "died", "rename", "connect", "disconnect")  # what ends, renames or moves one
+    filters = (f"--filter=event={name}" for name in names)
+    events = endable(engine("events", f"--since={since}s", *filters))
     # In braces, so that the shell reads it whole: the commands in it read stdin, too.
     return f"{{\n{saying}{until_hang_up(f'{events} 2>/dev/null')}}}\n"

@@ -14,7 +14,6 @@ from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.link.connection.backoff import keep_going
-from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.job import Job
@@ -126,7 +125,7 @@ def _find(host: Host, watched: WatchedJob) -> Job | None:
     backend: ProcessJobs | ScheduledJobs | ContainerJobs = ProcessJobs()
     read = kept_jobs.read
     if watched.kind == "scheduled":
-        backend = queue = ScheduledJobs(SLURM)
+        backend = queue = ScheduledJobs()
         read = queue.read
     elif watched.kind != "processes":
         engine = runtime_named(watched.kind).required_engine

@@ -1,12 +1,9 @@
 """The last states of jobs, noted in the jobs' folders by the first command that sees them.
 
 A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
-is asked, and `ending` gets its last state, the moment and the scheduler's exit code, if that is
-known, divided by `|`. After an end by a signal or by the scheduler the accounting is asked once,
-which knows who cancelled a job, but not the reason of a failure, which stands behind the state in
-`ending`; `accounted` says that it was asked. With
-the state of a job that runs comes the end of its time limit, which is kept in `until`. A job whose
-submission was cut off before its id was noted gets the id by the mark in its name.
+is asked, and `ending` gets its last state, the moment and the scheduler's exit code, divided by
+`|`. After an end by a signal or by the scheduler the accounting is asked once, which knows who
+cancelled a job; `accounted` says so. The end of a running job's time limit is kept in `until`.
 """
 
 from __future__ import annotations
@@ -14,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jlremote.place.clusters.scheduler import FOLLOWS
-from jlremote.place.clusters.slurm import Slurm
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.contract import PRINT_FIELD
 from jlremote.place.host.shell_text import pause
 from jlremote.text import one_line
 from jlremote.untrusted import count
 
+_LIVE = "|".join(SLURM.live_states)
 _SHOWN = 300  # letters of a log's last line
 
 # The clocks of login node and node may differ by less than this. A job that waits although it has
@@ -106,7 +104,7 @@ class JobEnding:
     moment: str = ""
     code: str = ""
 
-    def unwritten(self, scheduler: Slurm, log: str, *, began: bool) -> str:
+    def unwritten(self, log: str, *, began: bool) -> str:
         """Say how a job ended that left no exit code, in the scheduler's words.
 
         Nothing of it has run if it had not begun: then `log`, the scheduler's own, says more.
@@ -115,7 +113,7 @@ class JobEnding:
         ways = (("exit code", code), ("signal", signal))
         exits = [f"{what} {number}" for what, number in ways if count(number)]
         exited = f" with {' and '.join(exits)}" if exits else ""
-        told = f"{scheduler.name} says `{one_line(self.state)}`{exited}"
+        told = f"{SLURM.name} says `{one_line(self.state)}`{exited}"
         if began:
             return f"{told}, and it left no exit code"
         said = one_line(log.strip().rpartition("\n")[2])[-_SHOWN:]
@@ -128,26 +126,22 @@ def read_ending(text: str) -> JobEnding:
     return JobEnding(*text.strip().split("|")[:3])
 
 
-def ask(scheduler: Slurm, root: str, seconds: int | None = None) -> str:
+def ask(root: str, seconds: int | None = None) -> str:
     """Return shell text that prints the queue, and notes the last states of jobs that are over.
 
     `root` is shell text, the folder of the jobs' folders; `seconds` limit the scheduler's answer.
     """
-    queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{scheduler.queue(seconds)} 2>&1\n")
-    queue = queue.replace("WAITING", "|".join(scheduler.waiting_states))
-    return queue.replace("ROOT", root).replace("LIVE", _live(scheduler))
+    queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{SLURM.queue(seconds)} 2>&1\n")
+    queue = queue.replace("WAITING", "|".join(SLURM.waiting_states))
+    return queue.replace("ROOT", root).replace("LIVE", _LIVE)
 
 
-def account(scheduler: Slurm) -> str:
+def account() -> str:
     """Return the shell function `account`, which asks the accounting about `$directory`'s job."""
-    text = _ACCOUNT.replace("ACCOUNTED\n", scheduler.accounted('"$id"'))
-    return text.replace("LIVE", _live(scheduler))
+    text = _ACCOUNT.replace("ACCOUNTED\n", SLURM.accounted('"$id"'))
+    return text.replace("LIVE", _LIVE)
 
 
-def note(scheduler: Slurm, root: str) -> str:
+def note(root: str) -> str:
     """Return shell text that notes the end of the job of `$directory` once it is over."""
-    return account(scheduler) + _NOTE.replace("ASK\n", ask(scheduler, root, SHORT_SECONDS))
-
-
-def _live(scheduler: Slurm) -> str:
-    return "|".join(scheduler.live_states)
+    return account() + _NOTE.replace("ASK\n", ask(root, SHORT_SECONDS))

@@ -150,10 +150,7 @@ class Slurm:
         return f"{_ON_PATH}{launchers.LIMIT}"
 
     def search(self, name: str) -> str:
-        """Print the ids of the user's jobs and arrays of a name; fail if Slurm does not answer.
-
-        An answer has a heading. Where there is no `sbatch`, no job was submitted.
-        """
+        """Print the ids of the user's jobs and arrays of a name; fail if Slurm does not answer."""
         argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\n"
@@ -193,10 +190,7 @@ class Slurm:
         return "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
 
     def drained(self) -> str:
-        """Read what `queue` printed, and print which nodes of running jobs are drained.
-
-        A line has the job's id, the node and the site's words, as fields.
-        """
+        """Read what `queue` printed; print drained nodes of running jobs: id, node, words."""
         argv = ("sinfo", "--noheader", "--Node", "--states=drain", "--format=%N %E")
         return f"{_ON_PATH}jlr_drained=\n{_DRAINED.replace('SINFO', _first(argv))}"
 
@@ -205,10 +199,7 @@ class Slurm:
         return (f"--dependency=afterany:{job}",)
 
     def accounted(self, job: str) -> str:
-        """Print a job's last state, its end and its exit code, divided by `|`.
-
-        `sacct` may be switched off; then slurmctld is asked, which forgets.
-        """
+        """Print a job's last state, end and exit code, divided by `|`."""
         return f"{_ON_PATH}set -- {job}\n{_ACCOUNTED}"
 
     def maintenance(self) -> str:
@@ -217,10 +208,7 @@ class Slurm:
         return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} 2>/dev/null |{_BEGINS}"
 
     def signal(self, job: str, signal: str) -> str:
-        """Signal all steps, and then the batch script and what it started.
-
-        `--full` leaves out the steps, and `srun` passes on a second SIGINT only.
-        """
+        """Signal all steps, then the batch script's processes (`--full` leaves out steps)."""
         send = f"scancel --signal={signal} {job}"
         return f"{_ON_PATH}{send} 2>/dev/null; {send} --full"
 
@@ -245,19 +233,13 @@ class Slurm:
         return f"{_ON_PATH}{text}"
 
     def holds(self, job: str) -> str:
-        """Check whether `$process`, a folder of `/proc`, is a job's.
-
-        The control group has those who came by ssh; else the variable tells.
-        """
+        """Check whether `$process` is a job's: by its control group, else by its variable."""
         by_group = f'grep -qs "/job_{job}/" "$process/cgroup"'
         variables = "tr '\\0' '\\n' <\"$process/environ\""
         return f'{{ {by_group} || {variables} | grep -qx "SLURM_JOB_ID={job}"; }}'
 
     def plain_variables(self) -> str:
-        """Drop `SLURM_…`, but for the job's id and GPUs.
-
-        With them a nested `srun` is refused, and Lightning sees a batch job.
-        """
+        """Drop `SLURM_…` but for the job's id and GPUs: with them a nested `srun` is refused."""
         return _PLAIN
 
     def cancel(self, job: str) -> str:

@@ -32,11 +32,7 @@ _NOTHING = ("None", "N/A", "(null)", "", "NonZeroExitCode")
 
 @understood("Slurm")
 def read_queue(printed: str) -> Mapping[str, QueuedJob]:
-    """Return the jobs by id. The heading proves an answer; text before it is the site's.
-
-    Raises:
-        SchedulerSilent: there is no heading.
-    """
+    """Return the jobs by id (`SchedulerSilent`: there is no heading, which proves an answer)."""
     lines = printed.splitlines()
     start = next(
         (n for n, line in enumerate(lines) if line.startswith(QUEUE_HEADING + FIELD)), None
@@ -97,11 +93,7 @@ _OPEN = ("idle", "mixed", "allocated", "completing", "planned")
 
 @understood("Slurm")
 def read_gpus(printed: str) -> ClusterGpus:
-    """Return the GPUs of the partitions and their holders.
-
-    Raises:
-        SchedulerSilent: sinfo or squeue printed no heading.
-    """
+    """Return the GPUs of partitions and who holds them (`SchedulerSilent`: there is no heading)."""
     listed, running, asked = printed.split(GROUP)
     user, _, now = asked.strip().partition("\n")
     rows = list(_rows(listed))

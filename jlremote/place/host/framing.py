@@ -1,7 +1,7 @@
 """Scripts for `sh -s`: several steps in one round trip, each with an output of its own.
 
-A step's output stands between two lines that hold a random marker, on stdout and on stderr (see the
-room's decisions). It is collected up to a limit, or decoded from the marker on as it comes.
+A step's output stands between two lines that hold a random marker, on stdout and on stderr. It is
+collected up to a limit, or decoded from the marker on as it comes.
 """
 
 from __future__ import annotations
@@ -64,16 +64,15 @@ def announced(script: str, marker: str) -> str:
 
 
 def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dict[str, Completed]:
-    """Return each step's result out of the script's whole output.
-
-    Raises:
-        JlrError: a step's end is missing, because the remote shell ended early.
-    """
+    """Return each step's result (`JlrError`: the shell ended early, so a step's end is missing)."""
     results: dict[str, Completed] = {}
     for name in steps:
         found = _between(stdout, name, marker)
         if marker in stderr and marker not in stdout:
-            raise _moved_output()
+            raise NoShell(
+                "the output of the remote shell does not arrive",
+                hint="look for an `exec >` in the shell startup files on the host: it moves stdout",
+            )
         if found is None or not _STATUS.fullmatch(found[1]):
             raise ended_early(stdout, stderr)
         output, status = found
@@ -90,13 +89,6 @@ def _between(text: str, name: str, marker: str) -> tuple[str, str] | None:
     if not opened or not closed:
         return None
     return body, tail.partition("\n")[0].strip()
-
-
-def _moved_output() -> NoShell:
-    return NoShell(
-        "the output of the remote shell does not arrive",
-        hint="look for an `exec >` in the shell startup files on the host: it moves stdout",
-    )
 
 
 def ended_early(stdout: str, stderr: str) -> NoShell:
@@ -187,8 +179,7 @@ class FromMarker:
 def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:
     """Run `steps` through `execute(script, output)` and return how each ended.
 
-    Raises:
-        JlrError: more than `limit` bytes came back, or the shell ended early.
+    Raises `JlrError` if more than `limit` bytes came back, or the shell ended early.
     """
     marker = new_marker()
     output = _Output(limit, marker.encode())

@@ -1,7 +1,4 @@
-"""Commands that install a program, on Linux or a Python package beside jlr; shown, never run.
-
-Their sources are the manuals in `_MANUALS`.
-"""
+"""Commands that install a program, from the manuals in `_MANUALS`; shown, never run."""
 
 from __future__ import annotations
 

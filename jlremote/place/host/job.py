@@ -104,11 +104,7 @@ class FolderJobs:
         return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        """Return the script that prints the last lines (`None`: all), and what comes then.
-
-        Raises:
-            Usage: `since` was given, and the output has no times.
-        """
+        """Return the script that prints the last lines (`None`: all), and what comes then."""
         if since is not None:
             raise Usage(
                 f"the output of the job `{key}` has no times, as it has no container of its own",

@@ -93,8 +93,5 @@ def sweep_argv(mark: str) -> tuple[str, ...]:
 
 
 def signal_argv(mark: str, *signal: str) -> tuple[str, ...]:
-    """Return the argv that sends a signal to the process group of the process with a mark.
-
-    Without `signal` its name is to follow as the last argument.
-    """
+    """Return the argv that signals the group of a marked process; the signal may follow."""
     return ("sh", "-c", _SIGNAL.replace("WORD", mark), "sh", *signal)

@@ -122,10 +122,7 @@ done
 
 
 def until_hang_up(command: str) -> str:
-    """Return shell text that runs `command` until it ends or its stdin ends.
-
-    A signal would end at the engine's client; the end of stdin reaches a container, too.
-    """
+    """Return shell text that runs `command` until it or its stdin ends."""
     return f"""\
 exec 3<&0
 {command} 3<&- &

@@ -1,7 +1,10 @@
-"""`sudo` on the host: how the password reaches it, and nothing else (see the room's decisions).
+"""`sudo` on the host: how the password reaches it, and nothing else.
 
-stdin is often taken: by a build context, a registry's key, a terminal. Only shells that inherit the
-descriptor of the file in memory read the password.
+stdin is often taken: by a build context, a registry's key, a terminal. So `sudo -A` asks a program:
+`cat`, with the path `/proc/PID/fd/9` as prompt, a file in memory that lost its name before the
+password was written. No argument, variable or named file holds that, and only shells that inherit
+the descriptor read it. Tickets (`sudo -v`) hold on some hosts not at all; `-k` neither uses nor
+leaves any. On a terminal the script is on the command line, so the link types the password there.
 """
 
 from __future__ import annotations
@@ -48,8 +51,8 @@ _FORGET = "unset jlr_typed\n"
 def endable(argv: tuple[str, ...]) -> str:
     """Return shell text that runs a command which its user can end, also behind `sudo`.
 
-    It runs on a terminal of `script` (see the room's decisions); on hosts without util-linux's
-    `script` it runs as it is.
+    Sudo 1.9.5 passes on no signals from its own process group, so the command runs on a terminal of
+    util-linux's `script`, where the host has that: when `script` ends, the kernel hangs up on it.
     """
     plain = command_line(argv)
     if argv[:1] != SUDO[:1]:

@@ -1,7 +1,4 @@
-"""The runtime `apptainer`: Jupyter as a process of the host, with the files of an image.
-
-The definition of a session or job says what it is made of; a script enters the image so.
-"""
+"""The runtime `apptainer`: Jupyter as a process of the host, with the files of an image."""
 
 from __future__ import annotations
 

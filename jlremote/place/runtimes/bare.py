@@ -50,11 +50,7 @@ def detached(argv: tuple[str, ...]) -> str:
 def attached(
     name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the command that runs argv in a folder, with variables, as the login user.
-
-    Raises:
-        Usage: an option is only for containers.
-    """
+    """Return the command that runs argv in a folder (`Usage`: an option is only for containers)."""
     for option, value, instead in (
         ("--user", how.user, "write the user before the host, as in `me@dgx`"),
         ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),

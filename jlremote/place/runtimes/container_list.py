@@ -1,7 +1,4 @@
-"""The list of an engine's containers with their processes, in one round trip.
-
-Nothing is run inside, as most of them may be other users'.
-"""
+"""The list of an engine's containers with their processes; nothing is run in any of them."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from jlremote.place.host.contract import (
     understood,
 )
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.docker.docker_commands import inspect_argv, list_ids_argv, top_argv
+from jlremote.place.runtimes.docker.docker_commands import inspect_argv
 from jlremote.place.runtimes.engine.engine_errors import engine_error
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.engine_containers import read_container
@@ -46,14 +43,16 @@ class ListedContainer:
 
 def script(engine: Engine) -> str:
     """Return the script that describes all containers and lists their processes."""
-    every, running = (list_ids_argv(engine, every=every) for every in (True, False))
+    ids = engine("ps", "--quiet", "--no-trunc")
     described = _of("$ids", inspect_argv(engine, _WHICH))
-    listed = _of('"$id"', top_argv(engine, _WHICH))
+    podman = engine.kind.program == "podman"
+    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
+    listed = _of('"$id"', engine("top", _WHICH, *columns))
     return (
-        f"ids=$({command_line(every)}) || exit\n"
+        f"ids=$({command_line(ids)} --all) || exit\n"
         f'[ -z "$ids" ] || {described} 2>/dev/null\n'
         f"printf '{PRINT_RECORD}'\n"
-        f"for id in $({command_line(running)}); do\n"
+        f"for id in $({command_line(ids)}); do\n"
         f"  printf '%s{PRINT_FIELD}' \"$id\"; {listed} 2>/dev/null; printf '{PRINT_RECORD}'\n"
         "done\n"
     )
@@ -68,11 +67,7 @@ def _of(variable: str, argv: Argv) -> str:
 
 @understood("the container engine")
 def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
-    """Return the containers that the script listed, sorted by name.
-
-    Raises:
-        JlrError: the engine is missing, not permitted or not running.
-    """
+    """Return the containers that the script listed, sorted by name (`JlrError`: no answer)."""
     described, *listed = done.stdout.split(RECORD)
     if not listed:
         raise engine_error(engine, done)

@@ -96,10 +96,7 @@ class Containers(Runtime):
         return command_line(self.engine(*begin, "sh", "-c", script))
 
     def owns(self, container: Container) -> str:
-        """Check that a process has no parent here, as the engine starts it, or the control group.
-
-        The latter tells a container's processes where it shares the host's.
-        """
+        """Check that a process has no parent here, or the container's control group."""
         same = '{ read -r group <"$process/cgroup" && [ "$group" = "$own" ]; }'
         return f'{{ [ "$PPID" = 0 ] || {same}; }}'
 
@@ -143,11 +140,7 @@ def read_container(
     session: str | None = None,
     known: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> Container:
-    """Return a container from one element of `docker container inspect`'s array.
-
-    `session` is its session's name if the engine's may differ; `known` are networks
-    (`networks.split`).
-    """
+    """Return a container from its `inspect`; `session` is its name if the engine's differs."""
     state, config = inspected["State"], inspected["Config"]
     called, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}
     name = session or called

@@ -119,7 +119,7 @@ class OnNode(Runtime):
         return f"the job of `{name}`"
 
     def describe(self, name: str) -> Steps:
-        note = last_states.note(SLURM, JOBS)
+        note = last_states.note(JOBS)
         return {"container": _DESCRIBE.replace("NAME", shlex.quote(name)).replace("NOTE\n", note)}
 
     @understood("the job of the session")
@@ -162,7 +162,7 @@ class OnNode(Runtime):
         known, log = last_states.read_ending(facts["ending"]), facts["log"]
         how, code = ending(known.state, log), facts["exit"].partition(" ")[0]
         if not how and not code:
-            how = known.unwritten(SLURM, log, began=bool(facts["began"].strip()))
+            how = known.unwritten(log, began=bool(facts["began"].strip()))
         if code == "0" and not how:
             return SHUT_DOWN
         ended = f"its job ended: {how}" if how else f"its job ended with exit code {code}"

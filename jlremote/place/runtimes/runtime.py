@@ -86,14 +86,9 @@ class Container:
         return self.labels.get(SESSION_LABEL) == self.name
 
     @property
-    def is_job(self) -> bool:
-        """Whether jlr made it for a job, as its own label says."""
-        return self.labels.get(JOB_LABEL) == self.name
-
-    @property
     def labelled_user(self) -> str:
         """The user of the host in the label, if jlr made it; empty for no user."""
-        made = self.is_session or self.is_job
+        made = self.is_session or self.labels.get(JOB_LABEL) == self.name
         return one_line(self.labels.get(USER_LABEL, "")) if made else ""
 
     def owner_beside(self, user: str) -> str | None:
@@ -190,11 +185,7 @@ class Runtime(ABC):
         return f"`{host}`"
 
     def check_name(self, name: str) -> None:
-        """Check that a session's name is fit for a folder and a URL.
-
-        Raises:
-            Usage: it is not; the hint has the rule.
-        """
+        """Check that a session's name is fit for a folder and a URL (`Usage`: it is not)."""
         if not _SESSION_NAME.fullmatch(name):
             raise Usage(
                 f"invalid session name `{one_line(name)}`",
@@ -215,11 +206,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
-        """Return the container that the survey found, `None` if there is none.
-
-        Raises:
-            JlrError: the engine is missing, not permitted or not running.
-        """
+        """Return the container that the survey found (`JlrError`: the engine does not work)."""
 
     def inside(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` where `name` runs, and waits for it.
@@ -240,10 +227,7 @@ class Runtime(ABC):
         return '[ -O "$process" ]'
 
     def in_image(self, name: str, script: str) -> str:
-        """Return the shell command that runs `script` with the programs of the session's image.
-
-        Without an image these are the host's. `inside` is for scripts that need no more than `sh`.
-        """
+        """Return the command that runs `script` with the image's or the host's programs."""
         return self.inside(name, script)
 
     @abstractmethod
@@ -259,26 +243,15 @@ class Runtime(ABC):
         return script
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Return the argv that precedes a program which runs there with our stdin and stdout.
-
-        It is empty where a plain forward reaches the host's loopback.
-        """
+        """Return the argv before a program with our stdin; empty where a forward reaches."""
         return ()
 
     @abstractmethod
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        """Return the command that runs `argv` there with the caller's stdin and stdout.
-
-        Raises:
-            Usage: the runtime has no such option.
-        """
+        """Return the command that runs `argv` with our stdin and stdout (`Usage`: no option)."""
 
     def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
-        """Return the command that ends all processes of what is attached there with a mark.
-
-        A signal is to follow (see `sweep_argv`). It is empty where those are the caller's own
-        processes.
-        """
+        """Return the command that ends what has a mark there (see `sweep_argv`), or nothing."""
         return ()

@@ -55,11 +55,7 @@ def runtimes() -> Mapping[str, Runtime]:
 
 
 def runtime_of(record: SessionRecord) -> Runtime:
-    """Return the runtime of a session, for the container of its record.
-
-    Raises:
-        Usage: there is no such runtime.
-    """
+    """Return the runtime of a session, for the container of its record (`Usage`: there is none)."""
     return for_container(runtime_named(record.runtime), record.container_id)
 
 

@@ -45,33 +45,6 @@ def test_a_program_that_starts_later_or_moves_is_reached_wherever_it_listens(
     until(lambda: word_at(local) == "hidden", "the second", timeout=8)
 
 
-def test_the_address_is_printed_and_the_port_is_the_same_here_until_it_is_removed(
-    laptop: Laptop, inside: Container
-) -> None:
-    port = free_port()
-    serve_inside(inside, "x", "0.0.0.0", port)
-    printed = laptop.jlr("forward", inside.name, str(port))
-    assert printed.stdout == f"http://127.0.0.1:{port}/\n", printed
-    row = laptop.jlr("forward").stdout.split("\n")[1].split()[:3]
-    assert row == [str(port), f"http://127.0.0.1:{port}/", "up"]
-    removed = laptop.jlr("forward", "--remove", str(port))
-    assert (removed.status, removed.stdout) == (0, "")
-    assert told(laptop) == []
-    socket.create_server(("127.0.0.1", port)).close()
-    assert laptop.jlr("forward", "--remove", str(port)).status == 6
-
-
-def test_it_answers_under_its_own_name_and_not_under_the_sessions(
-    laptop: Laptop, inside: Container
-) -> None:
-    serve_inside(inside, "x", "0.0.0.0")
-    local = only(laptop, str(PORT))["local_port"]
-    until(lambda: word_at(local) == "x", "the word")
-    assert word_at(local, hostname("lab", inside.name, PORT)) == "x"
-    for name in (hostname("lab", inside.name), "evil.example"):
-        assert word_at(local, name) is None
-
-
 def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
     laptop: Laptop, inside: Container
 ) -> None:
@@ -92,21 +65,7 @@ def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
     assert only(laptop, str(port))["local_port"] == exact
 
 
-def test_start_forwards_several_and_forgets_none_at_the_next_start(
-    desk: Desk, laptop: Laptop, inside: Container
-) -> None:
-    one, two = free_port(), free_port()
-    words = ("start", "lab", inside.name, "--no-browser")
-    started = laptop.jlr(*words, "--forward", str(one), "--forward", str(two))
-    addresses = [f"http://127.0.0.1:{port}/" for port in sorted((one, two))]
-    assert started.stdout.splitlines()[1:] == addresses, started
-    again = json.loads(laptop.jlr(*words, "--json").stdout)
-    assert [port["port"] for port in again["ports"]] == sorted((one, two))
-    listed = json.loads(laptop.jlr("list", inside.name, "--json").stdout)
-    assert [port["state"] for port in listed["ports"]] == ["closed", "closed"]
-
-
-def test_it_comes_back_after_a_drop_and_with_a_link_that_was_killed(
+def test_it_comes_back_after_a_drop_a_killed_link_and_a_restart_of_its_container(
     desk: Desk, laptop: Laptop, inside: Container, sshd: SSHServer
 ) -> None:
     serve_inside(inside, "scalars", "127.0.0.1")
@@ -114,6 +73,14 @@ def test_it_comes_back_after_a_drop_and_with_a_link_that_was_killed(
     assert word_at(local) == "scalars"
     sshd.drop_connections()
     assert word_at(local) == "scalars"
+    sshd.stop()
+    try:
+        away = only(laptop)
+        assert (away["port"], away["state"]) == (PORT, "reconnecting")
+        assert away["since"] is not None
+        assert "refused" in away["detail"]
+    finally:
+        sshd.start()
     end_jupyter = "kill $(ls /tmp/jlr-0/*/runtime | tr -dc '0-9\\n')"
     for meanwhile in (":", end_jupyter):
         inside.execute("sh", "-c", meanwhile)
@@ -122,6 +89,12 @@ def test_it_comes_back_after_a_drop_and_with_a_link_that_was_killed(
         until(lambda: only(laptop)["state"] == "up", f"the port's return after `{meanwhile}`")
         assert only(laptop)["local_port"] == local
         assert word_at(local) == "scalars"
+    inside.engine.docker("restart", "--time", "0", inside.name)
+    start_inside(inside, JUPYTER_PORT)
+    serve_inside(inside, "again", "127.0.0.1")
+    desk.start(inside.name, "docker")
+    assert only(laptop)["local_port"] == local
+    assert word_at(local) == "again"
 
 
 def test_another_container_of_that_name_gets_nothing(
@@ -137,55 +110,6 @@ def test_another_container_of_that_name_gets_nothing(
     sshd.drop_connections()
     until(lambda: state_of(desk, inside.name) == "container-gone", "the verdict")
     assert word_at(local) is None
-
-
-def test_a_start_after_the_containers_restart_leads_there_again(
-    desk: Desk, laptop: Laptop, inside: Container
-) -> None:
-    local = only(laptop, str(PORT))["local_port"]
-    inside.engine.docker("restart", "--time", "0", inside.name)
-    start_inside(inside, JUPYTER_PORT)
-    serve_inside(inside, "again", "127.0.0.1")
-    desk.start(inside.name, "docker")
-    assert only(laptop)["local_port"] == local
-    assert word_at(local) == "again"
-
-
-def test_without_a_container_only_ones_own_program_is_led_to(
-    desk: Desk, laptop: Laptop, servers: HostServers, account: Account
-) -> None:
-    servers.start("one")
-    desk.start("one")
-    port, other = free_port(), free_port()
-    squatter = Squatter(other)
-    try:
-        taken = only(laptop, str(other))
-        assert taken["state"] == "taken"
-        assert f"another user's program listens on port {other}" in taken["detail"]
-        assert word_at(taken["local_port"]) is None
-        assert squatter.visits == 0
-    finally:
-        squatter.close()
-    assert laptop.jlr("forward", "--remove", str(other)).status == 0
-    servers.start("two", port)
-    assert only(laptop, str(port))["state"] == "up"
-
-
-def test_a_program_that_takes_over_the_port_is_sent_nothing(
-    desk: Desk, laptop: Laptop, servers: HostServers
-) -> None:
-    servers.start("one")
-    desk.start("one")
-    port = free_port()
-    servers.start("two", port)
-    local = only(laptop, str(port))["local_port"]
-    servers.kill("two")
-    squatter = Squatter(port)
-    try:
-        assert word_at(local) is None
-        assert squatter.heard == b""
-    finally:
-        squatter.close()
 
 
 def test_a_port_of_the_host_leads_to_ones_own_program_a_service_or_what_is_published(
@@ -234,25 +158,61 @@ def test_on_the_hosts_network_only_the_containers_own_program_is_led_to(
     assert word_at(mine["local_port"]) == "mine"
 
 
-def test_a_host_that_is_away_is_told_and_the_ports_are_kept(
-    laptop: Laptop, inside: Container, sshd: SSHServer
+def test_several_are_forwarded_recorded_as_ports_alone_kept_and_removed(
+    laptop: Laptop, inside: Container
 ) -> None:
-    only(laptop, str(PORT))
-    sshd.stop()
-    try:
-        away = only(laptop)
-        assert (away["port"], away["state"]) == (PORT, "reconnecting")
-        assert away["since"] is not None
-        assert "refused" in away["detail"]
-    finally:
-        sshd.start()
-    assert only(laptop)["state"] == "closed"
-
-
-def test_the_record_holds_ports_and_nothing_else_of_them(laptop: Laptop, inside: Container) -> None:
-    port = only(laptop, str(PORT))
+    one, two = sorted((free_port(), free_port()))
+    serve_inside(inside, "x", "0.0.0.0", one)
+    words = ("start", "lab", inside.name, "--no-browser")
+    started = laptop.jlr(*words, "--forward", str(one), "--forward", str(two))
+    addresses = [f"http://127.0.0.1:{port}/" for port in (one, two)]
+    assert started.stdout.splitlines()[1:] == addresses, started
+    again = json.loads(laptop.jlr(*words, "--json").stdout)
+    assert [port["port"] for port in again["ports"]] == [one, two]
+    listed = json.loads(laptop.jlr("list", inside.name, "--json").stdout)
+    assert [port["state"] for port in listed["ports"]] == ["up", "closed"]
+    assert word_at(one, hostname("lab", inside.name, one)) == "x"
+    for name in (hostname("lab", inside.name), "evil.example"):
+        assert word_at(one, name) is None
     [record] = (laptop.folder / "state" / "jlr" / "sessions").glob("*.json")
-    kept = {"port": PORT, "local_port": port["local_port"], "on_host": False}
-    assert json.loads(record.read_text())["ports"] == [kept]
-    record.write_text(record.read_text().replace("6006", '"6006"'))
+    kept = [{"port": port, "local_port": port, "on_host": False} for port in (one, two)]
+    assert json.loads(record.read_text())["ports"] == kept
+    row = laptop.jlr("forward").stdout.split("\n")[1].split()[:3]
+    assert row == [str(one), f"http://127.0.0.1:{one}/", "up"]
+    assert laptop.jlr("forward", "--remove", str(two)).status == 0
+    removed = laptop.jlr("forward", "--remove", str(one))
+    assert (removed.status, removed.stdout) == (0, "")
+    assert told(laptop) == []
+    socket.create_server(("127.0.0.1", one)).close()
+    assert laptop.jlr("forward", "--remove", str(one)).status == 6
+    text = json.dumps({**json.loads(record.read_text()), "ports": [{**kept[0], "port": "6006"}]})
+    record.write_text(text)
     assert sessions.load_all() == []
+
+
+def test_without_a_container_only_ones_own_program_is_led_to_and_its_successor_is_sent_nothing(
+    desk: Desk, laptop: Laptop, servers: HostServers
+) -> None:
+    servers.start("one")
+    desk.start("one")
+    port, other = free_port(), free_port()
+    squatter = Squatter(other)
+    try:
+        taken = only(laptop, str(other))
+        assert taken["state"] == "taken"
+        assert f"another user's program listens on port {other}" in taken["detail"]
+        assert word_at(taken["local_port"]) is None
+        assert squatter.visits == 0
+    finally:
+        squatter.close()
+    assert laptop.jlr("forward", "--remove", str(other)).status == 0
+    servers.start("two", port)
+    mine = only(laptop, str(port))
+    assert mine["state"] == "up"
+    servers.kill("two")
+    squatter = Squatter(port)
+    try:
+        assert word_at(mine["local_port"]) is None
+        assert squatter.heard == b""
+    finally:
+        squatter.close()

@@ -20,7 +20,6 @@ from jlremote.jupyter.survey import (
     ContainerRestarted,
     ContainerRestarting,
     ContainerStopped,
-    IdleStopped,
     JobEnded,
     JupyterDead,
     JupyterStopped,
@@ -158,24 +157,6 @@ def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(
         locate.locate(DGX, KNOWN)
     assert surveys.asked == 3
     assert len(surveys.slept) == 2
-
-
-@pytest.mark.parametrize(
-    ("found", "error"),
-    [
-        (findings(status=137), JupyterDead),
-        (findings(status=0), JupyterStopped),
-        (findings(ended="stopped"), JupyterStopped),
-        (findings(ended="idle"), IdleStopped),
-        (None, JupyterDead),
-    ],
-)
-def test_the_reason_why_a_server_ended_is_told(
-    found: Findings | None, error: type[JlrError], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(error) as gone:
-        located(monkeypatch, Survey(HERE, found))
-    assert "`jlr start dgx cont1`" in (gone.value.hint or "")
 
 
 @pytest.mark.parametrize(

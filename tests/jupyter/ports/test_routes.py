@@ -145,6 +145,12 @@ def test_on_the_hosts_network_a_socket_must_be_the_containers_the_users_or_the_s
         assert target(monkeypatch, output, "127.0.0.1", **how) == expected
 
 
+@pytest.mark.parametrize("output", ["", "user\037root\036", "user\0371\036held\037\036"])
+def test_output_that_makes_no_sense_is_reported(output: str) -> None:
+    with pytest.raises(JlrError, match="cannot read what listens there"):
+        locate.read_listening(output)
+
+
 def test_a_port_without_a_listener_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NothingListens, match="nothing listens on port 6006 of `cont1`"):
         target(monkeypatch, probed(held=None), "172.17.0.5")

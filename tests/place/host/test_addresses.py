@@ -109,9 +109,3 @@ def test_only_a_socket_that_listens_is_found_by_its_whole_path() -> None:
         assert listening_inodes(table(), path) == socket_inodes(descriptor)
         assert listening_inodes(table(), f"{short}/a") == frozenset()
     assert listening_inodes(table(), path) == frozenset()
-
-
-def test_lines_that_are_no_rows_are_passed_over() -> None:
-    assert listening_inodes("\n0: 2 0\nNum RefCount Protocol Flags Type St Inode Path\n", "/p") == (
-        frozenset()
-    )

@@ -41,10 +41,6 @@ def test_an_answer_of_another_form_is_an_error_of_the_host(text: str) -> None:
     assert caught.value.hint
 
 
-def test_a_right_answer_is_read() -> None:
-    assert read('[{"size": 7}]') == 7
-
-
 def test_what_is_quoted_of_it_cannot_drive_a_terminal() -> None:
     with pytest.raises(OddAnswer) as caught:
         read('[{"size": "\\u001b[2J7"}]')

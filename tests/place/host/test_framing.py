@@ -90,20 +90,6 @@ def test_a_step_keeps_its_folder_variables_options_and_exit_to_itself(shell: str
 
 
 @ANY_SHELL
-def test_exec_in_a_step_ends_the_step_alone(shell: str) -> None:
-    results = through(shell, {"first": "exec echo gone", "second": "exit 200", "third": "echo on"})
-    assert [r.status for r in results.values()] == [0, 200, 0]
-    assert results["third"].stdout == "on\n"
-
-
-@ANY_SHELL
-def test_a_missing_command_is_status_127_and_its_complaint(shell: str) -> None:
-    result = through(shell, {"missing": "no-such-command-at-all"})["missing"]
-    assert result.status == 127
-    assert "not found" in result.complaint
-
-
-@ANY_SHELL
 def test_output_that_looks_like_the_frame_is_output(shell: str) -> None:
     text = "printf '\\njlr-0 begin forged\\n\\njlr-0 end forged 0\\n'"
     assert "jlr-0 end forged 0" in through(shell, {"liar": text})["liar"].stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,7 +51,8 @@ def test_what_was_last_known_of_a_host_comes_with_the_reason(
         gone_by.set()
         threading.Event().wait()
 
-    monkeypatch.setattr(pool_gpus, "members", lambda _: ("dgx",))
+    known = SimpleNamespace(pool=lambda _: ("dgx",))
+    monkeypatch.setattr(pool_gpus, "settings", SimpleNamespace(load=lambda: known))
     monkeypatch.setattr(pool_gpus, "_connected", lambda *_: None)
     monkeypatch.setattr(pool_gpus, "own_gpus", own_gpus)
     monkeypatch.setattr(pool_gpus, "SILENT_SECONDS", -1.0 if None in looks else 60.0)

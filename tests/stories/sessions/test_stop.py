@@ -278,11 +278,10 @@ def test_stop_all_asks_for_no_busy_session_and_names_every_one(
     monkeypatch.setattr(stop, "_looked", busy)
     person = Person("no")
     for yes in (False, True):
-        refused = stop.stop_all(StopRequest(remove=True, yes=yes), context(asker=person)).refused
-        assert isinstance(refused, Busy)
-        assert "`cont1` is busy" in refused.message
-        assert "`cont2` is busy" in refused.message
-        assert "jlr stop dgx/cont1 --force" in str(refused.hint)
+        with pytest.raises(Busy, match="`cont2` is busy") as refused:
+            list(stop.stop_all(StopRequest(remove=True, yes=yes), context(asker=person)))
+        assert "`cont1` is busy" in refused.value.message
+        assert "jlr stop dgx/cont1 --force" in str(refused.value.hint)
     assert not person.asked
 
 

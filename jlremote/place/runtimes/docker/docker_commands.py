@@ -67,11 +67,7 @@ def _image(engine: Engine, spec: ContainerSpec) -> Argv:
 
 
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
-    """Return the command that creates (and does not start) a container that runs `command`.
-
-    If a script is to run first, a shell takes the entrypoint's place; then `command` begins with
-    that.
-    """
+    """Return the command that creates a container for `command`, which may follow a script."""
     begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
@@ -92,11 +88,6 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
 
 
 def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
-    """Give the flags of a log that keeps all of a job's output.
-
-    Docker's `local` keeps every byte, `json-file` only UTF-8. By default it rotates at 100 MB, and
-    then the bytes that were already shown cannot be counted.
-    """
     if options.log_options not in ((), LOG_LIMIT):
         yield from _log_flags(options)
     elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
@@ -128,10 +119,6 @@ def _flags(options: ContainerOptions) -> Iterator[str]:
 
 
 def _log_flags(options: ContainerOptions) -> Iterator[str]:
-    """Give the flags that bound the log, in a driver of both docker and podman.
-
-    The host's default driver may take no limit, as journald.
-    """
     words = options.engine_arguments
     own = any(word.startswith("--log-driver") for word in words)
     given = (*LOG_LIMIT, *options.log_options)
@@ -154,18 +141,8 @@ def inspect_argv(engine: Engine, name: str) -> Argv:
     return engine("container", "inspect", name)
 
 
-def events_argv(engine: Engine, since: str) -> Argv:
-    """Return the command that prints events which end, rename or move containers."""
-    names = ("die", "died", "rename", "connect", "disconnect")
-    filters = (f"--filter=event={name}" for name in names)
-    return engine("events", f"--since={since}", *filters)
-
-
 def state_argv(engine: Engine, name: str, field: Literal["Running", "Paused", "Pid"]) -> Argv:
-    """Return the command that prints one field of a container's state, e.g. `true`.
-
-    `Pid` is the id on the host of its main process.
-    """
+    """Return the command that prints a field of a container's state; `Pid` is its main process."""
     return engine("container", "inspect", f"--format={{{{.State.{field}}}}}", name)
 
 
@@ -190,11 +167,6 @@ def attach_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Ar
 
 def _detach(keys: str | None) -> Argv:
     return () if keys is None else (f"--detach-keys={keys}",)
-
-
-def file_argv(engine: Engine, name: str, path: str) -> Argv:
-    """Return the command that copies a container's file to stdout; the container need not run."""
-    return engine("cp", f"{name}:{path}", "-")
 
 
 def stop_argv(engine: Engine, name: str) -> Argv:
@@ -240,23 +212,6 @@ esac
 def usable_argv(engine: Engine) -> Argv:
     """Return a quick command that succeeds if the engine works."""
     return engine("ps", "--quiet", "--last=1")
-
-
-def find_argv(engine: Engine, label: str, value: str) -> Argv:
-    """Return the command that prints the ids of the containers with a label."""
-    return engine("ps", "--all", "--quiet", f"--filter=label={label}={value}")
-
-
-def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
-    """Return the command that prints the full ids of all containers, or of those that run."""
-    return engine("ps", *(("--all",) if every else ()), "--quiet", "--no-trunc")
-
-
-def top_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints user, pid and arguments of a container's processes."""
-    podman = "podman" in engine.name
-    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
-    return engine("top", name, *columns)
 
 
 def logs_argv(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jlremote import __version__
-from jlremote.place.host.contract import PRINT_RECORD, RECORD, USER_LABEL
+from jlremote.place.host.contract import MINE, PRINT_RECORD, RECORD, USER_LABEL
 from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.container_options import NO_OPTIONS, ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
@@ -18,7 +18,6 @@ _DEFAULTS = ("bridge", "podman")
 _MARK_DIGITS = 8
 _MTU = "com.docker.network.driver.mtu"
 _OWNER = f'"--label={USER_LABEL}=$(id -un || id -u)"'
-_OF_THIS_USER = f'"--filter=label={USER_LABEL}=$(id -un || id -u)"'
 
 
 def name_of(session: str, mark: str) -> str:
@@ -27,10 +26,7 @@ def name_of(session: str, mark: str) -> str:
 
 
 def is_wanted(options: ContainerOptions) -> bool:
-    """Return whether a container with these options gets a network of its own.
-
-    `--link` is for containers of one network.
-    """
+    """Return whether a container gets its own network; `--link` is for those of one."""
     theirs = ("--net", "--network", "--link")
     words = (word.partition("=")[0] for word in options.engine_arguments)
     return options.network is None and not any(word in theirs for word in words)
@@ -112,7 +108,7 @@ def left_over(engine: Engine, *, remove: bool = False) -> str:
     show = command_line(engine("network", "inspect", "--format={{.Name}}"))
     act = f' && {command_line(engine("network", "rm"))} "$network" >/dev/null' if remove else ""
     return f"""\
-networks=$({find} {_OF_THIS_USER}) || exit
+networks=$({find} {MINE}) || exit
 for network in $networks; do
   on=$({on} "--filter=network=$network") || exit
   [ -n "$on" ] || {{ {show} "$network"{act}; }} || exit
@@ -149,11 +145,7 @@ def split(told: str) -> tuple[str, dict[str, list[str]]]:
 
 
 def alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> dict[str, str]:
-    """Return the addresses of a container that no neighbour can take, each with its network's id.
-
-    They are on bridges, not the default one, that no other container is on; unknown counts as
-    shared.
-    """
+    """Return a container's addresses that no neighbour can take, each with its network's id."""
     alone = {"bridge", inspected["Id"]}
     networks = inspected["NetworkSettings"].get("Networks") or {}
     return {

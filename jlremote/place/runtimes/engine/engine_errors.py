@@ -159,10 +159,7 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
 
 
 def is_podman(engine: Engine, answered: Completed) -> bool:
-    """Return whether `docker` is podman, as the package podman-docker installs it.
-
-    It says so unless that was silenced; then its errors still are podman's.
-    """
+    """Return whether `docker` is podman: it says so unless that was silenced, or its errors do."""
     if engine.kind.program != "docker":
         return False
     text = f"{answered.stderr}{answered.stdout}".lower()

@@ -33,11 +33,7 @@ _MENDS: Mapping[str, str] = {
 
 
 def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
-    """Return the flags of `create` that give a container GPUs.
-
-    Raises:
-        Usage: only docker takes the value.
-    """
+    """Return the flags of `create` that give GPUs (`Usage`: only docker takes the value)."""
     if value is None:
         return ()
     if engine.kind.gpus == "option":

@@ -52,8 +52,8 @@ KINDS = (
         step_bytes=".ImageHistoryLayer.Size",
         daemon=None,
     ),
-    # It only creates containers (see the room's decisions). Docker before 20.10, which it may call,
-    # has no `create --pull`.
+    # It only creates containers: its second version joins the words of other commands and splits
+    # them at spaces. Docker before 20.10, which it may call, has no `create --pull`.
     EngineKind(
         "nvidia-docker", pulls_never=False, gpus="variables", ends_options=False, everyday="docker"
     ),

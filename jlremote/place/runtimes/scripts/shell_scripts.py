@@ -107,10 +107,7 @@ _FOLDER = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/shells/$(uname -n)"'
 
 
 def session(runtime: Runtime, name: str | None, label: str) -> str:
-    """Return tmux's name of a shell: of a container or session, `None` for the host itself.
-
-    `label` tells several of one place apart. tmux takes neither `.` nor `:`.
-    """
+    """Return tmux's name of a shell, `None` for the host's; tmux takes neither `.` nor `:`."""
     place = f"{runtime.name}/{name}" if name is not None else "host"
     text = f"{place}/{label}" if label else place
     return text.replace(" ", "-").replace(".", "+")

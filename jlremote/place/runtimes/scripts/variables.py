@@ -52,11 +52,7 @@ def take_typed(text: str, marker: str) -> str:
 
 
 def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Return the variables that only an argument can set, and the shell text for `TAKE`.
-
-    Raises:
-        Usage: no shell takes such a name.
-    """
+    """Return variables that only an argument can set, and text for `TAKE` (`Usage`: a bad name)."""
     for name in variables:
         check_name(name)
     plain = {name: value for name, value in variables.items() if name in _READ_ONLY}

@@ -1,8 +1,4 @@
-"""The main process of a container that jlr creates: it launches a server, then waits.
-
-The image's entrypoint runs our command, which stays even if Jupyter ends (see the room's
-decisions).
-"""
+"""The main process of a container that jlr creates: it launches a server, then waits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """The files with a session's records, of which the oldest go first."""
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
 # ruff: noqa: T201 - it is a program; what it prints is its log
 
 import json

@@ -1,5 +1,4 @@
 """A kernel whose published messages are recorded."""
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
 # ruff: noqa: T201 - it is a program; what it prints is its log
 
 import hashlib
@@ -9,8 +8,8 @@ import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from jlremote.jupyter.recording.recorded_server import RecordedServer, read_json
-from jlremote.jupyter.recording.store import Store
+from jlremote.remote.record_store import Store
+from jlremote.remote.recorded_server import RecordedServer, read_json
 
 TEXT_BYTES = 1 << 16  # of streams that become one record
 BATCH = 5000  # messages of one kernel at a time
@@ -237,9 +236,9 @@ class RecordedKernel:
             text = content["text"]
             while len(text) > store.part:
                 end = text.rfind("\n", 0, store.part) + 1 or store.part
-                store.add(dict(self.stream, content=dict(content, text=text[:end])))
+                store.add(dict(self.stream, content={**content, "text": text[:end]}))
                 text = text[end:]
-            store.add(dict(self.stream, content=dict(content, text=text)))
+            store.add(dict(self.stream, content={**content, "text": text}))
             self.stream = None
 
 

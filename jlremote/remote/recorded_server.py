@@ -1,5 +1,4 @@
 """The Jupyter server whose kernels are recorded: its process and its REST API."""
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
 
 import http.client
 import json
@@ -12,6 +11,8 @@ import time
 from contextlib import suppress
 from typing import Any, Dict, List, Optional
 from urllib.parse import quote
+
+from jlremote.remote.orphans import facts
 
 START_SECONDS = 120
 ASK_SECONDS = 10  # between questions for the notebooks' paths
@@ -122,9 +123,4 @@ def read_json(path: str) -> Any:
 
 def process_start(pid: int) -> str:
     """Return the start time of a process, empty if it has ended; see proc(5)."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
+    return "".join(facts(pid)[19:20])

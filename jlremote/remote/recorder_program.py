@@ -7,7 +7,6 @@ server's Python and the pyzmq that every Jupyter brings.
 Messages wait in pyzmq's own thread while the program pauses, so it reads many at a time: that is
 cheap, and a kernel is never held up by it.
 """
-# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these
 # ruff: noqa: T201 - it is a program; what it prints is its log
 
 import json
@@ -19,15 +18,15 @@ import time
 from contextlib import suppress
 from typing import Any, Dict, List
 
-from jlremote.jupyter.recording.recorded_kernel import (
+from jlremote.remote.record_store import SMALL_BYTES, Store, changed_at, kernel_of
+from jlremote.remote.recorded_kernel import (
     BATCH,
     Cells,
     RecordedKernel,
     Surroundings,
     read_connection,
 )
-from jlremote.jupyter.recording.recorded_server import START_SECONDS, RecordedServer, process_start
-from jlremote.jupyter.recording.store import SMALL_BYTES, Store, changed_at, kernel_of
+from jlremote.remote.recorded_server import START_SECONDS, RecordedServer, process_start
 
 MOST_BYTES = 200 << 20  # of a session
 PAUSE_SECONDS = 0.1  # in which messages gather, and between two looks for new kernels
