@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import secrets
 import signal
 import socket
@@ -54,12 +55,18 @@ settings.register_profile(
 settings.load_profile("jlr")
 
 # A test that asks for one of these runs a real server, engine or browser.
-LAB_FIXTURES = {"account", "chromium", "engine", "forward_sshd", "keychain"}
+LAB_FIXTURES = {"account", "chromium", "engine", "file_chromium", "forward_sshd", "keychain"}
+# All tests of these folders do.
+LAB_FOLDERS = ("cluster", "engines", "login", "outages", "shell", "windows")
 # Only these markers may skip a test where CI=true says that every part is there.
 OPTIONAL = ("long", "hardware")
 
 # A lab of one of these folders costs more than its files gain from several workers.
 ONE_LAB = ("tests/cluster",)
+# These read all sources, which one worker need parse only once.
+GUARDS = re.compile(
+    "tests/test_(errors|ladder|local_files|local_programs|platforms|shell_texts|untrusted|words).py"
+)
 
 
 class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]
@@ -68,12 +75,19 @@ class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         folder = file.rpartition("/")[0]
-        return folder if folder in ONE_LAB else file
+        return "guards" if GUARDS.fullmatch(file) else folder if folder in ONE_LAB else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderScheduling | None:
     """Take the place of `--dist loadfile`."""
     return FolderScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing of folders that `tests/run quick` runs no test of."""
+    is_quick = config.getoption("markexpr") == "not lab"
+    folder = collection_path.parent == Path(__file__).parent and collection_path.name
+    return True if is_quick and folder in LAB_FOLDERS else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -87,6 +101,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         given = getattr(getattr(item, "callspec", None), "params", {})  # not a fixture's value
         if LAB_FIXTURES.intersection(getattr(item, "fixturenames", ())).difference(given):
             item.add_marker("lab")
+        if item.get_closest_marker("lab"):
             dear.add(item.path)
     items.sort(key=lambda item: (not item.nodeid.startswith(ONE_LAB), item.path not in dear))
 

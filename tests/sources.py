@@ -32,13 +32,19 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    """Return a module as it was parsed once; nobody may change it."""
+    return ast.parse(path.read_text("utf-8"), str(path))
+
+
+@cache
 def modules() -> dict[str, ast.Module]:
     """Return all modules of the package by name."""
     found = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         name = ".".join(part for part in parts if part != "__init__")
-        found[name] = ast.parse(path.read_text("utf-8"), str(path))
+        found[name] = parsed(path)
     gc.freeze()  # no search for garbage need look at half a million nodes again
     return found
 

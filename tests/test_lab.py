@@ -115,8 +115,12 @@ def test_a_shell_in_the_lab_has_jlr_and_a_host_and_leaves_nothing(
     assert opened.exitstatus == 3
     assert not folder.exists()
     assert wait_ended(started, PATIENCE) == []
-    assert engine.docker("ps", "--all", "--quiet", "--filter", f"name={name}") == ""
-    assert engine.docker("network", "ls", "--quiet", "--filter", f"name={name}") == ""
+
+    def left() -> str:
+        lists = (("ps", "--all"), ("network", "ls"))
+        return "".join(engine.docker(*w, "--quiet", "--filter", f"name={name}") for w in lists)
+
+    wait_until(lambda: not left(), "the end of a removal that may be under way")
 
 
 def test_the_folder_of_a_killed_run_is_deleted_by_the_next() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import modules
+
 REPOSITORY = Path(__file__).parents[1]
 MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 PAGES = [*REPOSITORY.glob("*.md"), *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -33,7 +35,7 @@ def test_texts_name_their_subjects() -> None:
 
 
 def test_no_class_name_stands_twice() -> None:
-    trees = (ast.parse(path.read_text("utf-8")) for path in MODULES)
+    trees = modules().values()
     classes = (n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
     assert [name for name, count in Counter(classes).items() if count > 1] == []
 
@@ -70,21 +72,13 @@ def unfilled_commands(tree: ast.Module) -> list[str]:
 
 
 def test_no_command_in_a_message_has_a_host_or_session_to_fill_in() -> None:
-    found = {
-        str(path.relative_to(REPOSITORY)): commands
-        for path in MODULES
-        if (commands := unfilled_commands(ast.parse(path.read_text("utf-8"))))
-    }
-    assert found == {}
+    found = {name: unfilled_commands(tree) for name, tree in modules().items()}
+    assert {name: commands for name, commands in found.items() if commands} == {}
 
 
 def test_hints_name_what_they_end_or_remove() -> None:
-    found = {
-        str(path.relative_to(REPOSITORY)): commands
-        for path in MODULES
-        if (commands := bare_commands(ast.parse(path.read_text("utf-8"))))
-    }
-    assert found == {}
+    found = {name: bare_commands(tree) for name, tree in modules().items()}
+    assert {name: commands for name, commands in found.items() if commands} == {}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -30,32 +28,7 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     """
     place = place_of(selector_of(name, context.ssh_config), context)
     with place.host.serve_ssh(place.served) as link:
-        if _is_ssh_with_descriptor(stdin, stdout):
-            _pass_on(link, stdout)
-        else:
-            _carry(link, stdin, stdout)
-
-
-def _is_ssh_with_descriptor(stdin: int, stdout: int) -> bool:
-    # ssh gives one socket as stdin and stdout then; so does libssh, which wants bytes.
-    if sys.platform == "win32":
-        return False
-    ours, theirs = os.fstat(stdin), os.fstat(stdout)
-    if not stat.S_ISSOCK(theirs.st_mode) or ours.st_ino != theirs.st_ino:
-        return False
-    import psutil
-
-    with suppress(psutil.Error):
-        return psutil.Process(os.getppid()).name() == "ssh"
-    return False
-
-
-def _pass_on(link: socket.socket, stdout: int) -> None:
-    """Give the socket to ssh itself: its bytes then pass no other process."""
-    if sys.platform == "win32":
-        raise NotImplementedError
-    with socket.socket(fileno=os.dup(stdout)) as ssh:
-        socket.send_fds(ssh, [b"\0"], [link.fileno()])
+        _carry(link, stdin, stdout)
 
 
 def _carry(link: socket.socket, stdin: int, stdout: int) -> None:

@@ -39,6 +39,7 @@ _SETTINGS = (
     "KexAlgorithms curve25519-sha256,ecdh-sha2-nistp256",
     "WarnWeakCrypto no",  # nothing leaves this machine
     "HostKeyAlgorithms ssh-ed25519",
+    "ProxyUseFdpass no",
     "StrictHostKeyChecking yes",
     "CheckHostIP no",
     "KnownHostsCommand none",
@@ -82,15 +83,13 @@ class ConfigChange:
 def block() -> str:
     """Return the block for ssh; missing files that it names are made."""
     keys = editor_keys()
-    lines = [
+    lines = (
         f"ProxyCommand {_command(_program())} proxy {_NAME}",
         f"HostKeyAlias {HOST_ALIAS}",
         f"UserKnownHostsFile {_quoted(keys.known_hosts)}",
         f"IdentityFile {_quoted(keys.client)}",
         *client_settings(),
-    ]
-    if sys.platform != "win32":
-        lines.insert(1, "ProxyUseFdpass yes")
+    )
     return known_names.PATTERN + "".join(f"    {line}\n" for line in lines)
 
 

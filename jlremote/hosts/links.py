@@ -26,7 +26,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
 from jlremote.laptop.typed_place import is_known_host, known_hosts
 from jlremote.link.client.dial import LinkStuck, NoLink, start_link
-from jlremote.link.client.link import Link
+from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.place.host.contract import run_script
@@ -76,11 +76,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
             "`start`, `run`, `list` and `gpus` take pools",
         )
     config = None if context.ssh_config is None else context.ssh_config.resolve()
-    return Link(
-        host,
-        config,
-        context.asker,
-        agent_socket=os.environ.get("SSH_AUTH_SOCK"),
+    events = LinkEvents(
         on_command=lambda script: _show_command(script, context),
         on_failure=lambda said: _show_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
@@ -89,6 +85,8 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         explain=lambda error: _explained(error, host, context),
         waiting=context.progress.waiting,
     )
+    agent = os.environ.get("SSH_AUTH_SOCK")
+    return Link(host, config, context.asker, events, agent_socket=agent)
 
 
 def begin(host: str, context: Context) -> None:

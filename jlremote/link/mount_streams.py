@@ -7,113 +7,22 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jlremote.errors import JlrError, LinkLost
-from jlremote.link.connection.backoff import keep_going
+from jlremote.errors import JlrError
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
-from jlremote.ssh.forward.sftp_streams import Ended, SftpStream, SftpStreams
+from jlremote.ssh.forward.sftp_streams import SftpStream, SftpStreams
 from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
-
-QUIET_SECONDS = 12.0
-PROBE_SECONDS = 20.0
-TICK_SECONDS = 1.0
 
 HANDOVER_SECONDS = 5.0
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
-
-
-class MountStreams:
-    """The open streams by mount; `lost` is called with a connection that did not answer."""
-
-    def __init__(self, opener: SftpStreams, lost: Callable[[Connection, JlrError], None]) -> None:
-        self._opener = opener
-        self._lost = lost
-        self._lock = threading.Lock()
-        self._streams: dict[SftpStream, str] = {}
-        self._alive: tuple[Connection | None, float] = (None, 0.0)
-        self._watching = False
-
-    def open(
-        self, name: str, connection: Connection, local: Any, root: str, refused: Ended
-    ) -> None:
-        """Open another stream for a mount of `root`; `refused` gets the reason for a refusal."""
-
-        def ended(reason: str | None) -> None:
-            with self._lock:
-                del self._streams[stream]
-            if reason is not None:
-                refused(reason)
-
-        with self._lock:  # `ended` must not run before the stream is recorded
-            stream = self._opener.open(connection, local, root, ended)
-            self._streams[stream] = name
-            if not self._watching:
-                self._watching = True
-                watch = ("mount-watch", self._watch)
-                threading.Thread(target=keep_going, args=watch, daemon=True).start()
-
-    def abort(self, name: str) -> None:
-        for stream in self._all():
-            if self._streams.get(stream) == name:
-                stream.abort()
-
-    def connected(self, name: str) -> bool:
-        return name in self._streams.values()
-
-    def stop(self) -> None:
-        for stream in self._all():
-            stream.abort()
-        self._opener.stop()
-
-    def _all(self) -> tuple[SftpStream, ...]:
-        with self._lock:
-            return tuple(self._streams)
-
-    def _watch(self) -> None:
-        while True:
-            time.sleep(TICK_SECONDS)
-            with self._lock:
-                self._watching = bool(self._streams)
-                if not self._watching:
-                    return
-            for connection in {stream.connection for stream in self._all()}:
-                self._look_after(connection)
-
-    def _look_after(self, connection: Connection) -> None:
-        if connection.wait_closed(0):
-            self._abort_all(connection)
-            return
-        if time.monotonic() - self._last_sign(connection) < QUIET_SECONDS:
-            return
-        asked = time.monotonic()
-        try:
-            connection.probe(PROBE_SECONDS)
-        except LinkLost as silent:
-            # The probe may wait behind an upload that the host still accepts.
-            if self._last_sign(connection) < asked:
-                self._lost(connection, silent)
-                self._abort_all(connection)
-        else:
-            self._alive = (connection, time.monotonic())
-
-    def _last_sign(self, connection: Connection) -> float:
-        probed, when = self._alive
-        heard = [stream.heard for stream in self._all() if stream.connection is connection]
-        return max([*heard, when if probed is connection else 0.0])
-
-    def _abort_all(self, connection: Connection) -> None:
-        for stream in self._all():
-            if stream.connection is connection:
-                stream.abort()
 
 
 class Mounts:
@@ -125,10 +34,11 @@ class Mounts:
 
     def __init__(self, supervisor: Supervisor, opener: SftpStreams, address: Path) -> None:
         self._supervisor = supervisor
-        self._streams = MountStreams(opener, supervisor.lost)
+        self._opener = opener
         self._address = address
         self._listener: UnixListener | None = None  # from the first mount on
         self._lock = threading.Lock()
+        self._streams: dict[SftpStream, str] = {}  # each with the name of its mount
         self._failures: dict[str, str | None] = {}
         self._roots: dict[str, str] = {}
         self._away_since: float | None = None
@@ -155,7 +65,7 @@ class Mounts:
             self._failures.pop(name, None)
             if not self._failures:
                 self._close()
-        self._streams.abort(name)
+        self._abort(name)
         return was_served
 
     def came_up(self) -> None:
@@ -164,16 +74,17 @@ class Mounts:
 
     def stop(self) -> None:
         self._close()
-        self._streams.stop()
+        for name in set(self._streams.values()):
+            self._abort(name)
+        self._opener.stop()
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return all mounts for `status`: name, whether SFTP is open, and why it was refused."""
         with self._lock:
-            failures = dict(self._failures)
-        return [
-            {"name": name, "connected": self._streams.connected(name), "failure": failure}
-            for name, failure in failures.items()
-        ]
+            return [
+                {"name": name, "connected": name in self._streams.values(), "failure": failure}
+                for name, failure in self._failures.items()
+            ]
 
     def _listen(self) -> UnixListener:
         try:
@@ -213,10 +124,26 @@ class Mounts:
             return
         self._away_since = None
         self._failed(name, None)
-        root = self._roots[name]
-        self._streams.open(name, connection, local, root, lambda why: self._failed(name, why))
+        self._open(name, connection, local)
         if name not in self._failures:  # removed meanwhile
-            self._streams.abort(name)
+            self._abort(name)
+
+    def _open(self, name: str, connection: Connection, local: socket.socket) -> None:
+        def ended(reason: str | None) -> None:
+            with self._lock:
+                del self._streams[stream]
+            if reason is not None:
+                self._failed(name, reason)
+
+        with self._lock:  # `ended` must not run before the stream is recorded
+            stream = self._opener.open(connection, local, self._roots[name], ended)
+            self._streams[stream] = name
+
+    def _abort(self, name: str) -> None:
+        with self._lock:
+            streams = [stream for stream, of in self._streams.items() if of == name]
+        for stream in streams:
+            stream.abort()
 
     def _patience(self) -> float:
         now = time.monotonic()

@@ -29,7 +29,7 @@ from tests.lab.disks import disk, fill
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
-from tests.lab.programs import Result, wait_until
+from tests.lab.programs import PATIENCE, Result, wait_until
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 from tests.link.desk import is_link
@@ -278,7 +278,7 @@ def test_all_of_the_users_processes_on_the_host_are_killed(scene: Scene) -> None
 def test_a_link_that_is_told_to_end_is_started_by_the_next_command(scene: Scene) -> None:
     link = scene.link
     link.terminate()
-    link.wait(10)
+    link.wait(PATIENCE)
     assert scene.told()["state"] == "up"
     scene.goes_on()
 

@@ -46,6 +46,7 @@ from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
 from tests.cli.conftest import Jlr, jlr, laptop
 from tests.gpus.parts import DATA, FIELDS, answer, process, record, row
 from tests.jupyter.parts import FACTS, listening, probed, server
+from tests.lab.programs import load
 from tests.long import WANTED
 
 __all__ = ["jlr", "laptop"]
@@ -270,7 +271,7 @@ def read(name: str, reader: Callable[[str], object], text: str) -> None:
         pass
     else:
         assert repr(found) is not None
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 5 * load()
 
 
 @pytest.mark.parametrize("name", JSON_READERS)

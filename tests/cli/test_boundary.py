@@ -14,6 +14,7 @@ import pytest
 from jlremote import errors
 from jlremote.__main__ import run_command
 from tests.cli.conftest import Jlr, Workflows
+from tests.lab.programs import PATIENCE
 from tests.outages.parts import within
 
 JLR = (sys.executable, "-m", "jlremote")
@@ -239,7 +240,7 @@ def test_a_command_killed_by_a_signal_unwinds_and_exits_with_its_number() -> Non
         assert process.stdout.readline() == b"waiting\n"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == b"unwound\n"
-        assert process.wait(10) == 128 + signal.SIGTERM
+        assert process.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
 def test_a_command_under_nohup_ignores_sighup() -> None:

@@ -21,6 +21,7 @@ from jlremote.output.runs import runs_of
 from jlremote.output.view import Line
 from tests.cli.conftest import Jlr, Workflows
 from tests.cli.terminal import Terminal
+from tests.lab.programs import PATIENCE
 from tests.output.parts import code, end, record, stream
 
 FAILED = record(
@@ -142,7 +143,7 @@ def test_a_terminal_has_the_line_that_is_written_drawn_over() -> None:
     environment.pop("NO_COLOR", None)
     terminal = Terminal((sys.executable, "-c", WATCHED), environment=environment)
     terminal.wait_for("over\r\n")
-    assert terminal.process.wait(10) == 0
+    assert terminal.process.wait(PATIENCE) == 0
     drawn = terminal.screen.partition("\r\n")[2]
     assert drawn == (
         f" 10%\r\x1b[K{'#' * 79}\r\x1b[Kdone \x1b[31m!\x1b[0m\r\n.\r\x1b[K.\r\n"

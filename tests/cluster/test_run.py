@@ -24,7 +24,7 @@ from tests.cluster.parts import (
 from tests.jobs.parts import Leavers
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.long import LONG
 
 SILENT = "Socket timed out on send/recv operation"
@@ -74,7 +74,7 @@ def test_a_job_waits_for_another_and_says_why_until_it_begins(
         assert shown["reason"]
         cluster.slurm("scancel", bobs)
         assert "begun\n" in list(lines)
-        assert started.wait(30) == 0
+        assert started.wait(PATIENCE) == 0
 
 
 def test_ctrl_c_leaves_a_waiting_job_queued_and_stop_takes_it_out(
@@ -88,7 +88,7 @@ def test_ctrl_c_leaves_a_waiting_job_queued_and_stop_takes_it_out(
         until(lines, "waits:")
         started.send_signal(signal.SIGINT)
         rest = "".join(lines)
-        assert started.wait(30) == 130
+        assert started.wait(PATIENCE) == 130
         assert f"`zih/{called}` stays queued; `jlr job attach zih/{called}`" in rest
         assert job(zih, called)["state"] == "waiting"
         assert zih.jlr("stop", called).status == 0
@@ -101,7 +101,7 @@ def test_ctrl_c_leaves_a_waiting_job_queued_and_stop_takes_it_out(
             until(lines, "waits:")
             other.send_signal(signal.SIGINT)
             until(lines, f"`{called}-2` ended: CANCELLED")
-            assert other.wait(30) == 130
+            assert other.wait(PATIENCE) == 130
 
 
 def test_a_job_outlasts_the_laptop_and_is_found_from_another(cluster: Cluster, zih: Laptop) -> None:
@@ -131,7 +131,7 @@ def test_signals_reach_the_command_and_its_exit_code_is_kept(zih: Laptop) -> Non
         until(lines, "interrupted")
         assert zih.jlr("stop", called).status == 0
         until(lines, "ended")
-        assert started.wait(30) == 5
+        assert started.wait(PATIENCE) == 5
 
 
 @pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
@@ -328,7 +328,7 @@ def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, z
         assert watching.stdout
         assert json.loads(watching.stdout.readline())["nodes"] == told["nodes"]
         watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 0
+        assert watching.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize(

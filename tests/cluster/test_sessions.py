@@ -44,7 +44,7 @@ from tests.lab.cluster import LOGINS, USERS, Cluster
 from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.lab.remote_host import Keys
 from tests.long import LONG, WANTED
 from tests.sessions.parts import Session, failed, start, started
@@ -236,7 +236,7 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
         assert "the resources that it asks for are in use" in told or "higher priority" in told
         waiting.send_signal(signal.SIGINT)
         assert f"the job of `zih/{called}` stays; `jlr start zih {called}`" in "".join(lines)
-        assert waiting.wait(30) == 130
+        assert waiting.wait(PATIENCE) == 130
         for laptop, host in ((zih, ()), (other, ("zih",))):
             shown = listed(laptop, called, *host)
             assert shown["state"] == "queued"
@@ -310,7 +310,9 @@ def check_warning(cluster: Cluster, session: Session, desk: Desktop) -> None:
 def page(session: Session) -> str:
     """Return what a browser shows at the session's address."""
     try:
-        with urlopen(Request(session.url, headers={"Accept": "text/html"}), timeout=30) as answer:
+        with urlopen(
+            Request(session.url, headers={"Accept": "text/html"}), timeout=PATIENCE
+        ) as answer:
             return str(answer.read().decode())
     except HTTPError as error:
         return html.unescape(error.read().decode())
@@ -492,7 +494,7 @@ for path in {row.split()[-1] for row in text('/proc/net/unix').splitlines() if '
 # Prints the status of an answer.
 ASK = """\
 import http.client, sys
-there = http.client.HTTPConnection("node1", int(sys.argv[1]), timeout=10)
+there = http.client.HTTPConnection("node1", int(sys.argv[1]), timeout=60)
 there.request("GET", sys.argv[2], headers={"Host": "127.0.0.1"})
 print(there.getresponse().status)
 """
@@ -584,7 +586,7 @@ def test_who_takes_a_further_port_on_a_node_receives_no_byte(cluster: Cluster, z
 
     def asked() -> str:
         try:
-            with urlopen(f"http://127.0.0.1:{local}/", timeout=30) as answer:
+            with urlopen(f"http://127.0.0.1:{local}/", timeout=PATIENCE) as answer:
                 return str(answer.read().decode())
         except (OSError, HTTPException) as refused:
             return str(refused)

@@ -12,6 +12,7 @@ import pytest
 
 from jlremote.demo.command_session import Account
 from jlremote.demo.loopback_host import DemoKeys, running_server, write_configuration
+from tests.lab.programs import PATIENCE
 
 EVERY_INTERFACE = "0.0.0.0"
 """Reaches this machine, and is no loopback address: it stands for a container's."""
@@ -34,7 +35,7 @@ class Host:
     def transport(self) -> paramiko.Transport:
         """Return a connection that has not logged in, to a server that proved who it is."""
         transport = paramiko.Transport(("127.0.0.1", self.port))
-        transport.start_client(timeout=10)
+        transport.start_client(timeout=PATIENCE)
         known = paramiko.HostKeys(str(self.config.parent / "known_hosts"))
         assert known.check(f"[127.0.0.1]:{self.port}", transport.get_remote_server_key())
         return transport

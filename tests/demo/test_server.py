@@ -18,7 +18,7 @@ import pytest
 from jlremote.demo import local_engine
 from jlremote.demo.loopback_host import DemoKeys, running_server, write_configuration
 from tests.demo.conftest import EVERY_INTERFACE, Host, login
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 
 PROHIBITED = 1  # RFC 4254, 5.1: SSH_OPEN_ADMINISTRATIVELY_PROHIBITED
 
@@ -27,8 +27,8 @@ needs_openssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="`ssh` is
 
 def session(client: paramiko.Transport, command: str | None = None) -> paramiko.Channel:
     """Open a session, which runs `command` if there is one."""
-    channel = client.open_session(timeout=10)
-    channel.settimeout(20)
+    channel = client.open_session(timeout=PATIENCE)
+    channel.settimeout(PATIENCE)
     if command is not None:
         channel.exec_command(command)
     return channel
@@ -41,14 +41,14 @@ def output(channel: paramiko.Channel) -> bytes:
 
 def ended(channel: paramiko.Channel) -> int:
     """Return a session's exit status; it must come soon."""
-    assert channel.status_event.wait(20), "no exit status came"
+    assert channel.status_event.wait(PATIENCE), "no exit status came"
     return int(channel.exit_status)
 
 
 def ssh(host: Host, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run OpenSSH's client with the configuration that the demo wrote."""
     argv = ("ssh", "-F", str(host.config), "-o", "BatchMode=yes", *words)
-    return subprocess.run(argv, input=stdin, capture_output=True, timeout=30, check=False)
+    return subprocess.run(argv, input=stdin, capture_output=True, timeout=PATIENCE, check=False)
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def test_a_forward_to_the_loopback_keeps_half_closed_connections(
 @pytest.mark.parametrize("address", [EVERY_INTERFACE, "192.0.2.1", "example.com", "::"])
 def test_a_forward_to_elsewhere_is_refused(client: paramiko.Transport, address: str) -> None:
     with pytest.raises(paramiko.ChannelException) as refusal:
-        client.open_channel("direct-tcpip", (address, 80), ("127.0.0.1", 1), timeout=5)
+        client.open_channel("direct-tcpip", (address, 80), ("127.0.0.1", 1), timeout=PATIENCE)
     assert refusal.value.code == PROHIBITED
 
 
@@ -223,7 +223,7 @@ def test_the_end_of_the_server_ends_what_it_runs(tmp_path: Path) -> None:
         stubborn = psutil.Process(int(shell.recv(20)))
     assert not alive(stubborn)
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=5)
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
     client.close()
 
 

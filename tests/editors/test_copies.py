@@ -54,33 +54,6 @@ def test_scp_keeps_names_modes_and_times_both_ways(
     same(tree, tmp_path / "got")
 
 
-def test_sftp_knows_what_an_interactive_user_types(clients: Clients, tree: Path) -> None:
-    lines = f"""
-mkdir box
-put {tree}/below/large box/large
-chmod 600 box/large
-rename box/large box/big
-ln -s big box/link
-ls -l box
-df box
-get box/big /dev/null
-rm box/big
--rm box/none
-rm box/link
-rmdir box
-pwd
-"""
-    done = clients.run(
-        "sftp", "-F", str(clients.config), "-b", "-", clients.name, given=lines.encode()
-    )
-    assert done.returncode == 0, done
-    shown = done.stdout.decode()
-    assert "-rw-------" in shown
-    assert "lrwxrwxrwx" in shown
-    assert "Remote working directory: /srv" in shown
-    assert b"No such file" in done.stderr
-
-
 def test_rsync_git_and_the_old_scp_work_on_the_host(
     clients: Clients, account: Account, tree: Path, tmp_path: Path
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import subprocess
 
 from tests.editors.conftest import SECONDS, Clients
@@ -19,13 +17,6 @@ sys.stderr.write(hashlib.sha256(data).hexdigest())
 sys.stdout.buffer.write(data)
 sys.exit(9)
 """
-
-
-def test_many_bytes_go_both_ways(clients: Clients) -> None:
-    data = os.urandom(30_000_001)
-    done = clients.ssh(clients.name, f"exec python3 -c '{LOOK}'", given=data)
-    assert done.stderr.decode() == hashlib.sha256(data).hexdigest()
-    assert (done.returncode, done.stdout == data) == (9, True)
 
 
 def test_a_lost_connection_ends_the_input_of_the_command_there(

@@ -20,7 +20,7 @@ HOSTILE = """
     User somebody
     Port 2
     ProxyJump jump.invalid
-    ProxyUseFdpass no
+    ProxyUseFdpass yes
     HostKeyAlgorithms rsa-sha2-512
     PubkeyAcceptedAlgorithms rsa-sha2-512
     KexAlgorithms sntrup761x25519-sha512@openssh.com
@@ -131,31 +131,19 @@ def test_a_command_has_its_streams_variables_and_status(hostile: Clients) -> Non
         assert (done.returncode, done.stdout) == (7, b"given\nyes\n"), done
 
 
-def test_scp_sftp_rsync_and_git_work(hostile: Clients, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    (tree / "large").write_bytes(os.urandom(3_000_000))
+def test_scp_and_git_work(hostile: Clients, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(os.urandom(3_000_000))
     ssh = ("ssh", "-F", str(hostile.config))
     sent, got = f"{hostile.name}:/var/tmp/users", tmp_path / "got"
-    hostile.ssh(hostile.name, "rm -rf /var/tmp/users")
-    for argv in (("-r", str(tree), sent), ("-r", sent, str(got))):
+    for argv in ((str(tmp_path / "large"), sent), (sent, str(got))):
         done = hostile.run("scp", *ssh[1:], *argv)
         assert done.returncode == 0, done
-    assert (got / "large").read_bytes() == (tree / "large").read_bytes()
-    listed = hostile.run("sftp", *ssh[1:], "-b", "-", hostile.name, given=b"ls /var/tmp/users\n")
-    assert b"/var/tmp/users/large" in listed.stdout, listed
+    assert got.read_bytes() == (tmp_path / "large").read_bytes()
     hostile.ssh("lab.jlr", "git init -q --bare users.git")
-    script = f"""set -e
-cd {tmp_path}; export GIT_SSH_COMMAND='{" ".join(ssh)}'
-git clone -q lab.jlr:users.git here; cd here; cp {tree}/large .
-git -c user.name=a -c user.email=a@example add large
-git -c user.name=a -c user.email=a@example commit -qm one
-git push -q origin HEAD:main; git ls-remote origin main
-"""
-    pushed = hostile.run("sh", "-c", script)
-    assert b"refs/heads/main" in pushed.stdout, pushed
-    copied = hostile.run("rsync", "-r", "-e", " ".join(ssh), f"{tree}/", "lab.jlr:users/")
-    assert copied.returncode == 0, copied
+    listed = hostile.run(
+        *("git", "ls-remote", "lab.jlr:users.git"), environment={"GIT_SSH_COMMAND": " ".join(ssh)}
+    )
+    assert listed.returncode == 0, listed
 
 
 def test_a_terminal_begins_a_shell_and_the_words_of_an_error_arrive(hostile: Clients) -> None:

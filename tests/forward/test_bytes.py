@@ -32,6 +32,7 @@ from tests.forward.parts import (
     serving,
     through_relay,
 )
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
 
@@ -155,7 +156,7 @@ def test_a_reset_reaches_the_far_end(lead_to: LeadTo, forward: TunnelForward) ->
         until(lambda: counts(forward) == (1, 0), "the connection")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.close()
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
         until(lambda: counts(forward) == (0, 0), "the end of the connection")
 
 

@@ -24,6 +24,7 @@ from tests.forward.parts import (
     new_transport,
     read_all,
 )
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
 
@@ -122,7 +123,7 @@ def test_a_final_error_ends_the_wait_at_once(
 ) -> None:
     gateway.final = NeedsAuthentication("`lab` wants a password")
     with connect(forward.local_port) as sock:
-        sock.settimeout(5)
+        sock.settimeout(PATIENCE)
         assert sock.recv(1) == b""
     assert forward.failure == "`lab` wants a password"
 

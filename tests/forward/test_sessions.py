@@ -16,6 +16,7 @@ from jlremote.ssh.connect import SSHConnection
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.forward.parts import Server, SwitchedGateway, ask, new_transport
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import Call, until
 
@@ -50,7 +51,7 @@ def test_one_relay_too_many_is_told_so_and_commands_still_run(
         callers = [
             threading.Thread(
                 target=lambda: statuses.append(
-                    commands.execute(b"sleep 0.1", lambda *_: None, timeout=30)
+                    commands.execute(b"sleep 0.1", lambda *_: None, timeout=PATIENCE)
                 )
             )
             for _ in range(6)
@@ -58,7 +59,7 @@ def test_one_relay_too_many_is_told_so_and_commands_still_run(
         for caller in callers:
             caller.start()
         for caller in callers:
-            caller.join(30)
+            caller.join(PATIENCE)
         assert statuses == [0] * 6
         forwards[0].stop()
         until(lambda: is_served(one_more.local_port), "the session that is free now")
@@ -102,9 +103,11 @@ def test_a_relay_waits_for_commands_that_have_the_last_sessions(
 
         def run() -> int:
             script = b"echo up; sleep 2"
-            return SSHConnection(transport).execute(script, lambda *_: begun.release(), timeout=30)
+            return SSHConnection(transport).execute(
+                script, lambda *_: begun.release(), timeout=PATIENCE
+            )
 
         running = [Call(run) for _ in range(2)]
-        assert all(begun.acquire(timeout=20) for _ in running)
+        assert all(begun.acquire(timeout=PATIENCE) for _ in running)
         assert is_served(started(gateway, stack).local_port)
         assert [one.result() for one in running] == [0, 0]

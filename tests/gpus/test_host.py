@@ -15,6 +15,7 @@ from tests.gpus.conftest import GpuHost, Sleeper
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE
 from tests.sessions.parts import failed
 
 
@@ -104,7 +105,7 @@ def test_watching_gives_one_object_a_line(ada: Laptop, gpu_host: GpuHost) -> Non
         assert next(gpu for gpu in second if gpu["state"] == "error")["uuid"] == lost["uuid"]
         watching.send_signal(signal.SIGINT)
         watching.stdout.close()
-        assert watching.wait(timeout=20) in (0, 1)
+        assert watching.wait(timeout=PATIENCE) in (0, 1)
 
 
 def test_on_a_terminal_it_draws_the_gpus_until_ctrl_c(ada: Laptop, gpu_host: GpuHost) -> None:

@@ -16,7 +16,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.ports import free_port, listens
-from tests.lab.programs import run, wait_until
+from tests.lab.programs import PATIENCE, run, wait_until
 
 USER, CLOUD_USER = "$oauthtoken", "AWS"  # of nvcr.io, and of Amazon's registries
 
@@ -113,7 +113,7 @@ def running_registry(
             yield registry
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(PATIENCE)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def unlocked_keychain(laptop: Laptop) -> Iterator[None]:
     finally:
         del laptop.environment["DBUS_SESSION_BUS_ADDRESS"]
         daemon.terminate()
-        daemon.wait(10)
+        daemon.wait(PATIENCE)
 
 
 def has_secret_service(laptop: Laptop) -> bool:

@@ -11,6 +11,7 @@ from jlremote.images.registry_keys import with_key_to_login, with_keys
 from jlremote.images.transfers import surviving_disconnect
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
+from tests.lab.programs import PATIENCE
 
 CONFIG = '{"auths": {"nvcr.io": {"auth": "c2VjcmV0"}}}'
 CAT = 'cat "$DOCKER_CONFIG/config.json"; echo "$DOCKER_CONFIG"'
@@ -25,7 +26,12 @@ def no_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def run(script: str, stdin: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ("sh", "-c", script), input=stdin, capture_output=True, text=True, timeout=20, check=False
+        ("sh", "-c", script),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
 
@@ -85,7 +91,7 @@ def test_a_command_survives_the_end_of_its_reader(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"0\n"
         process.stdout.close()
-        process.wait(20)
+        process.wait(PATIENCE)
     assert done.exists()
 
 

@@ -14,6 +14,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.place.host.contract import OddAnswer
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import new_server
 
 
@@ -62,7 +63,7 @@ def jupyter() -> Iterator[Answers]:
 
 
 def api(jupyter: Answers, *, token: str = "secret") -> JupyterApi:
-    return JupyterApi(jupyter.server_port, replace(new_server(), token=token), timeout=5)
+    return JupyterApi(jupyter.server_port, replace(new_server(), token=token), timeout=PATIENCE)
 
 
 STATUS = "GET /cont1/api/status"

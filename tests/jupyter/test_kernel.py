@@ -19,6 +19,7 @@ from jlremote.errors import JlrError
 from jlremote.jupyter import kernel_socket
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.kernel_socket import KernelSocket, NoWebSocket, open_socket
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import new_server
 
 
@@ -87,7 +88,7 @@ def test_a_server_does_not_lead_the_token_to_another_address() -> None:
         socket.create_server(("127.0.0.1", 0)) as elsewhere,
     ):
         elsewhere.setblocking(False)
-        api = JupyterApi(jupyter.getsockname()[1], new_server(), timeout=5)
+        api = JupyterApi(jupyter.getsockname()[1], new_server(), timeout=PATIENCE)
         answer = (
             f"HTTP/1.1 302 Found\r\nLocation: ws://127.0.0.1:{elsewhere.getsockname()[1]}/\r\n\r\n"
         )
@@ -138,7 +139,7 @@ def endless_messages() -> Iterator[int]:
         serving = threading.Thread(target=serve)
         serving.start()
         yield listener.getsockname()[1]
-        serving.join(20)
+        serving.join(PATIENCE)
 
 
 def test_a_message_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

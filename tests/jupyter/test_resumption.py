@@ -36,11 +36,12 @@ from tests.lab.browser import SECONDS, open_notebook, outputs, run_cell
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.link.fakes import new_server
 from tests.long import LONG
 from tests.sessions.parts import Session, started
 
+pytestmark = pytest.mark.lab  # JupyterLab itself runs
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: the end is a reset, and what is under way is lost
 UNTIL = """\
 import itertools, os, time
@@ -98,10 +99,13 @@ class Client:
         self.messages.append(json.loads(data))
 
     def read_until(self, done: Any) -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while not any(map(done, self.messages)):
             assert time.monotonic() < until, "it does not come"
+            known = len(self.messages)
             self.read(0.2)
+            if len(self.messages) > known:  # a kernel may have printed much meanwhile
+                until = time.monotonic() + PATIENCE
 
     def reset(self) -> None:
         assert self.socket is not None

@@ -12,6 +12,7 @@ from functools import partial
 from queue import Queue
 
 from tests.lab.ports import free_port
+from tests.lab.programs import PATIENCE
 
 CHUNK = 256 * 1024
 # What a line holds that swallows everything: enough for any probe, and less than memory.
@@ -121,7 +122,7 @@ class Line:
         for _ in range(len(self._addresses)):
             self._addresses.rotate(-1)
             with suppress(OSError):
-                return socket.create_connection((self._addresses[-1], self.target), timeout=10)
+                return socket.create_connection((self._addresses[-1], self.target), PATIENCE)
         return None
 
     def _pipe(self, source: socket.socket, sink: socket.socket, *, back: bool) -> None:

@@ -130,6 +130,11 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
+def load() -> float:
+    """Return how many programs want each core, 1 at least: all takes so many times longer."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def wait_until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> None:
     """Return as soon as `condition` holds.
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from jlremote.errors import LinkLost
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.link.desk import Desk, at_desk, forget_sessions
+from tests.link.parts import Watched
 from tests.link.servers import HostServers
 
 
@@ -46,3 +48,11 @@ def clean_laptop(file_laptop: Laptop) -> Iterator[Laptop]:
         file_laptop.shut_down()
         config.write_text(before[0])
         known.write_text(before[1])
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    made = Watched()
+    yield made
+    made.supervisor.end()
+    made.dialer.outcomes.put(LinkLost("the test is over"))

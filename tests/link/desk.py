@@ -30,6 +30,7 @@ from jlremote.sessions.start import start
 from tests.lab.fork_server import link_forker
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import FakePerson, until
 from tests.link.servers import lives
@@ -163,7 +164,7 @@ PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/html\r\n\r
 
 def asked(port: int, request: bytes) -> bytes:
     """Send a request, with the port to be filled in, and return all that comes back."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as sock:
         sock.sendall(request % port)
         answer = b""
         try:

@@ -1,4 +1,4 @@
-"""Forwards of a link whose connection and proofs are the test's."""
+"""A supervisor and forwards of a link whose connection and proofs are the test's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import cast
 
 from jlremote.errors import Busy
 from jlremote.jupyter.endpoint import Endpoint
+from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
@@ -15,7 +17,7 @@ from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ssh.interfaces import Connection, Gateway
 from tests.lab.programs import PATIENCE
-from tests.link.fakes import FakeConnection, FakeListener
+from tests.link.fakes import FakeConnection, FakeDialer, FakeListener, FakePerson, until
 
 UP = Condition(State.UP)
 KEY = ("cont1", None)
@@ -78,3 +80,36 @@ def state_of(forward: SessionForward) -> str:
 
 def is_in(state: State, forward: SessionForward) -> Callable[[], bool]:
     return lambda: state_of(forward) == state
+
+
+class Watched:
+    """A supervisor that never pauses; its dialer waits for the test instead."""
+
+    def __init__(self) -> None:
+        self.dialer = FakeDialer()
+        self.ups: list[Connection] = []
+        self.wanted = True
+        self.changed: Callable[[], bool] = lambda: False
+        self.supervisor = Supervisor(
+            self.dialer,
+            wanted=lambda: self.wanted,
+            on_up=self.ups.append,
+            liveness=Liveness(lambda: Probing(0.01), lambda: self.changed()),
+            backoff=Backoff(lambda: False, wait=lambda event, seconds: True),
+        )
+        self.supervisor.start()
+
+    @property
+    def state(self) -> State:
+        return self.supervisor.condition.state
+
+    def connect(self, connection: FakeConnection | None = None) -> FakeConnection:
+        """Bring a connection up."""
+        connection = connection or FakeConnection()
+        self.dialer.outcomes.put(connection)
+        assert self.supervisor.connection(FakePerson()) is connection
+        return connection
+
+    def dialed(self, times: int) -> None:
+        """Wait until it was dialed that often."""
+        until(lambda: len(self.dialer.askers) == times, f"attempt {times}")

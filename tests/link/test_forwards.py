@@ -43,7 +43,7 @@ def test_after_a_reconnect_requests_wait_for_the_proof_and_follow_an_address(
     connection = parts.reconnect()
     with pytest.raises(JlrError, match="could not be checked in time"):
         forward.wait(0)
-    request = Call(lambda: forward.wait(20))
+    request = Call(lambda: forward.wait(PATIENCE))
     moved = new_endpoint("172.17.0.9")
     parts.settle(moved)
     assert request.result() == (connection, moved.target)
@@ -104,7 +104,7 @@ def test_an_event_of_its_container_starts_a_new_proof_during_a_proof(
     until(lambda: len(parts.asked) == 2, "both looks")
     parts.settle(new_endpoint("172.17.0.9"))
     parts.settle(new_endpoint("172.17.0.9"))
-    assert forward.wait(20)[1].address == "172.17.0.9"
+    assert forward.wait(PATIENCE)[1].address == "172.17.0.9"
     parts.forwards.changed(connection, "docker", None)
     until(lambda: len(parts.asked) == 3, "the proof after a missed event")
     parts.settle(new_endpoint("172.17.0.9"))
@@ -143,7 +143,7 @@ def test_a_far_end_that_is_gone_is_reported_and_gets_nothing(
     parts.settle(error)
     for _ in range(3):
         with pytest.raises(type(error), match=error.message) as caught:
-            forward.wait(20)
+            forward.wait(PATIENCE)
         assert caught.value.hint == error.hint
     assert state_of(forward) == state
     assert forward.to_json(UP)["detail"] == error.message
@@ -157,7 +157,7 @@ def test_a_proof_that_was_overtaken_by_a_reconnect_counts_for_nothing(
     until(lambda: len(parts.asked) == 1, "the first proof")
     second = parts.reconnect()
     parts.settle(new_endpoint("172.17.0.9"))
-    assert forward.wait(20) == (second, new_endpoint("172.17.0.9").target)
+    assert forward.wait(PATIENCE) == (second, new_endpoint("172.17.0.9").target)
     parts.proofs_on(first).put(JupyterDead("as seen on the old connection"))
     until(lambda: parts.proofs_on(first).empty(), "the end of the first proof")
     assert forward.wait(0) == (second, new_endpoint("172.17.0.9").target)
@@ -179,7 +179,7 @@ def test_a_connection_that_breaks_during_the_proof_keeps_requests_waiting(
     parts: Parts, forward: SessionForward
 ) -> None:
     parts.reconnect()
-    request = Call(lambda: forward.wait(20))
+    request = Call(lambda: forward.wait(PATIENCE))
     parts.settle(LinkLost("broke again"))
     second = parts.reconnect()
     parts.settle(new_endpoint())
@@ -195,7 +195,7 @@ def test_a_proof_that_failed_is_tried_again_at_the_next_request(
     until(is_in(State.DOWN, forward), "the failure")
     assert len(parts.asked) == 1
     parts.settle(new_endpoint())
-    assert forward.wait(20)[1] == new_endpoint().target
+    assert forward.wait(PATIENCE)[1] == new_endpoint().target
     assert len(parts.asked) == 2
 
 
@@ -207,7 +207,7 @@ def test_a_failed_proof_is_not_repeated_with_every_request(
     parts.settle(JlrError("the docker daemon does not run"))
     for _ in range(5):
         with pytest.raises(JlrError, match="daemon does not run"):
-            forward.wait(20)
+            forward.wait(PATIENCE)
     assert len(parts.asked) == 1
 
 

@@ -12,19 +12,11 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import LinkLost
-from jlremote.link.connection.backoff import LONGEST_PAUSE, Backoff, keep_going
-from jlremote.link.connection.liveness import Liveness, Probing
-from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.connection.backoff import LONGEST_PAUSE, keep_going
 from jlremote.link.wire.protocol import authenticate_link
 from jlremote.link.wire.states import State
-from jlremote.ssh.interfaces import Connection
-from tests.link.fakes import (
-    FakeConnection,
-    FakeDialer,
-    FakePerson,
-    until,
-)
+from tests.link.fakes import FakeConnection, until
+from tests.link.parts import Watched
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
 
@@ -48,6 +40,14 @@ class FailsFirst:
         return self.then(*arguments, **named)
 
 
+def comes_back(watched: Watched) -> None:
+    """Expect a new connection in the background."""
+    again = FakeConnection()
+    watched.dialer.outcomes.put(again)
+    until(lambda: watched.supervisor._connection is again, "the reconnect")
+    assert watched.state is State.UP
+
+
 def test_a_loop_that_fails_goes_on_with_longer_and_longer_pauses(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -58,53 +58,16 @@ def test_a_loop_that_fails_goes_on_with_longer_and_longer_pauses(
     assert "by accident" in caplog.text
 
 
-class Watched:
-    """A supervisor whose parts fail as the test says."""
-
-    def __init__(self) -> None:
-        self.dialer = FakeDialer()
-        self.on_up: Callable[[Connection], None] = lambda connection: None
-        self.changed: Callable[[], bool] = lambda: False
-        self.supervisor = Supervisor(
-            self.dialer,
-            wanted=lambda: True,
-            on_up=lambda connection: self.on_up(connection),
-            liveness=Liveness(lambda: Probing(0.01), lambda: self.changed()),
-            backoff=Backoff(lambda: False, wait=lambda event, seconds: True),
-        )
-        self.supervisor.start()
-
-    def connect(self, connection: FakeConnection) -> FakeConnection:
-        self.dialer.outcomes.put(connection)
-        assert self.supervisor.connection(FakePerson()) is connection
-        return connection
-
-    def comes_back(self) -> None:
-        """Expect a new connection in the background."""
-        again = FakeConnection()
-        self.dialer.outcomes.put(again)
-        until(lambda: self.supervisor._connection is again, "the reconnect")
-        assert self.supervisor.condition.state is State.UP
-
-
-@pytest.fixture
-def watched() -> Iterator[Watched]:
-    made = Watched()
-    yield made
-    made.supervisor.end()
-    made.dialer.outcomes.put(LinkLost("the test is over"))
-
-
 @pytest.mark.parametrize("failure", [OSError("no `ssh` here"), IndexError("of garbage"), new_bug()])
 @within(10)
 def test_a_reconnect_that_fails_unexpectedly_is_tried_again(
     watched: Watched, failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """`ssh -G` without memory, or a server that sends garbage, ended supervision for good."""
-    watched.connect(FakeConnection()).close()
+    watched.connect().close()
     watched.dialer.outcomes.put(failure)
     until(lambda: watched.supervisor.condition.error is not None, "the failure")
-    watched.comes_back()
+    comes_back(watched)
     assert "reconnect failed" in caplog.text  # so it pauses as after any other failure
 
 
@@ -115,16 +78,16 @@ def test_a_connection_that_cannot_be_probed_counts_as_dead(watched: Watched) -> 
 
     odd = watched.connect(Odd())
     until(odd.gone.is_set, "the end of the odd connection")
-    watched.comes_back()
+    comes_back(watched)
 
 
 @within(10)
 def test_a_watch_that_fails_still_notices_the_next_loss(watched: Watched) -> None:
     changed = watched.changed = FailsFirst(lambda: False)
-    connection = watched.connect(FakeConnection())
+    connection = watched.connect()
     until(lambda: changed.calls > 1, "another look at the laptop")
     connection.close()
-    watched.comes_back()
+    comes_back(watched)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from tests.lab.accounts import Account
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
@@ -68,7 +69,7 @@ def brisk_link(desk: Desk) -> Iterator[psutil.Process]:
             yield link
         finally:
             link.terminate()
-            link.wait(20)
+            link.wait(PATIENCE)
 
 
 def size(link: psutil.Process) -> tuple[int, int, int, float]:

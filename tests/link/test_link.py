@@ -13,7 +13,6 @@ import subprocess
 import time
 from contextlib import ExitStack
 
-import psutil
 import pytest
 
 from jlremote.errors import JlrError, NeedsAuthentication
@@ -24,17 +23,18 @@ from jlremote.link.wire.protocol import NotProved, authenticate_link
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE, load
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk, logins
 from tests.link.fakes import Call, FakePerson, until
-from tests.link.servers import HostServers, lives
+from tests.link.servers import HostServers
 from tests.outages.parts import within
 
 SQUARE = 'print(link.run({"square": f"echo $(({sys.argv[2]} * {sys.argv[2]}))"})["square"].stdout)'
 
 
-def test_twenty_commands_at_once_are_one_link_and_twenty_right_answers(
+def test_ten_commands_at_once_are_one_link_and_ten_right_answers(
     desk: Desk, sshd: SSHServer
 ) -> None:
     before = sshd.log_text()
@@ -45,10 +45,10 @@ def test_twenty_commands_at_once_are_one_link_and_twenty_right_answers(
             text=True,
             env=desk.laptop.environment,
         )
-        for number in range(20)
+        for number in range(10)
     ]
     answers = [int(command.communicate(timeout=60)[0]) for command in commands]
-    assert answers == [number * number for number in range(20)]
+    assert answers == [number * number for number in range(10)]
     assert len(desk.processes()) == 1
     assert logins(sshd, before) == 1
 
@@ -75,7 +75,7 @@ def test_a_killed_link_comes_back_with_its_sessions_on_their_ports(
     ports = [desk.start(name).local_port for name in names]
     first = desk.process()
     first.kill()
-    first.wait(10)
+    first.wait(PATIENCE)
     # Even of many commands at once none may find the new link without them.
     calls = [Call(lambda: desk.link().status(connect=True)) for _ in range(10)]
     for status in [call.result() for call in calls]:
@@ -180,14 +180,6 @@ def test_connections_leave_the_link_the_descriptors_that_it_needs(
     assert desk.server_pid(forward) == pid
 
 
-def test_commands_that_come_while_a_link_leaves_are_served_by_the_next(desk: Desk) -> None:
-    for _ in range(3):
-        desk.run("true")
-        calls = [Call(lambda: desk.run("echo right")) for _ in range(5)]
-        desk.link().shut_down()
-        assert {call.result() for call in calls} <= {"right\n"}
-
-
 def test_mute_callers_block_no_command_and_keep_no_link_alive(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +214,7 @@ def test_a_stopped_link_is_a_clear_error_in_time_and_works_when_it_goes_on(
     began = time.monotonic()
     with pytest.raises(JlrError, match="does not answer") as caught:
         file_desk.run("true")
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 4 * load()
     assert caught.value.hint is not None
     process.resume()
     assert file_desk.run("echo on") == "on\n"
@@ -249,32 +241,13 @@ def test_a_link_that_is_stopped_hides_no_other_hosts_sessions(
     assert told["two"]["state"] == "up"
 
 
-def test_a_command_that_is_killed_ends_what_it_ran(file_desk: Desk) -> None:
-    code = """
-with link.stream("echo $$; exec sleep 1000") as output:
-    for text in output:
-        print(text, flush=True)
-"""
-    command = subprocess.Popen(
-        file_desk.command(code=code), stdout=subprocess.PIPE, env=file_desk.laptop.environment
-    )
-    assert command.stdout is not None
-    with command.stdout:
-        pid = int(command.stdout.readline())
-        until(lambda: psutil.Process(pid).name() == "sleep", "the shell's turn into `sleep`")
-        command.kill()
-        command.wait()
-    until(lambda: not lives(pid), "the end of the remote process")
-    assert file_desk.run("echo well") == "well\n"
-
-
 def test_a_script_that_prints_for_ever_is_cut_and_ended(
     file_desk: Desk, servers: HostServers
 ) -> None:
     began = time.monotonic()
     with pytest.raises(JlrError, match="more than 1 MiB"):
         file_desk.link().run({"flood": "exec yes 'jlr flood'"}, limit=1 << 20)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 10 * load()
     until(lambda: not servers.running("yes"), "the end of `yes`")
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk, check_turned_away
-from tests.link.fakes import until
 from tests.link.servers import HostServers, Squatter, start_inside
 from tests.outages.parts import within
 
@@ -32,46 +29,24 @@ def replace(container: Container) -> None:
     engine.docker(*argv, "sleep", "infinity")
 
 
-def restart(container: Container) -> None:
-    container.engine.docker("restart", "--time", "0", container.name)
-
-
-@pytest.mark.parametrize(
-    ("happens", "state", "told"),
-    [
-        (replace, "container-gone", "is gone: it was removed"),
-        (restart, "restarted", "was restarted"),
-    ],
-)
 def test_a_container_that_replaced_the_sessions_gets_nothing(
-    happens: Callable[[Container], None],
-    state: str,
-    told: str,
-    desk: Desk,
-    sshd: SSHServer,
-    inside: Container,
+    desk: Desk, sshd: SSHServer, inside: Container
 ) -> None:
-    happens(inside)
+    replace(inside)
     start_inside(inside, PORT)
     with within(15):
         sshd.drop_connections()
-        check_turned_away(desk, inside.name, state, told)
-
-
-def test_a_missing_container_is_reported(desk: Desk, sshd: SSHServer, inside: Container) -> None:
-    inside.engine.docker("rm", "--force", inside.name)
-    sshd.drop_connections()
-    check_turned_away(desk, inside.name, "container-gone", "is gone")
+        check_turned_away(desk, inside.name, "container-gone", "is gone: it was removed")
 
 
 def test_after_a_restart_a_new_start_serves_the_same_port(
     desk: Desk, sshd: SSHServer, inside: Container
 ) -> None:
     port = desk.forward(inside.name).local_port
-    restart(inside)
-    sshd.drop_connections()
-    until(lambda: desk.forward(inside.name).state == "restarted", "the verdict")
+    inside.engine.docker("restart", "--time", "0", inside.name)
     start_inside(inside, PORT)
+    sshd.drop_connections()
+    check_turned_away(desk, inside.name, "restarted", "was restarted")
     assert desk.start(inside.name, "docker").local_port == port
     assert desk.server_pid(desk.forward(inside.name)) > 0
 

@@ -12,6 +12,7 @@ from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from jlremote.place.host.addresses import Target
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, new_endpoint, until
 from tests.link.parts import KEY, Parts, state_of
 
@@ -41,14 +42,6 @@ def test_many_refusals_in_a_row_cause_at_most_one_proof(parts: Parts) -> None:
     assert forward.wait(0)[1] == new_endpoint().target
 
 
-def test_a_port_is_proved_before_anything_is_sent_to_it(parts: Parts) -> None:
-    forward = new_port(parts)
-    with pytest.raises(JlrError, match="could not be checked in time"):
-        forward.wait(0)
-    parts.settle(seen_at(OWN))
-    assert forward.wait(20) == (parts.connection, OWN)
-
-
 @pytest.mark.parametrize(
     ("error", "state"),
     [(NothingListens("nothing is there"), State.CLOSED), (PortTaken("another's"), State.TAKEN)],
@@ -62,7 +55,7 @@ def test_a_closed_or_taken_port_is_looked_for_at_the_next_request(
     assert forward.settled(20)
     assert state_of(forward) == state
     parts.settle(seen_at(OWN))
-    assert forward.wait(20)[1] == OWN
+    assert forward.wait(PATIENCE)[1] == OWN
     assert state_of(forward) == State.UP
 
 
@@ -72,11 +65,11 @@ def test_only_a_port_that_others_may_take_is_proved_again(
 ) -> None:
     forward = new_port(parts)
     parts.settle(seen_at(target))
-    assert forward.wait(20)[1] == target
+    assert forward.wait(PATIENCE)[1] == target
     assert forward.wait(0)[1] == target  # a proof holds for a moment, for all who come with it
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
     parts.settle(seen_at(target))
-    assert forward.wait(20)[1] == target
+    assert forward.wait(PATIENCE)[1] == target
     assert len(parts.asked) == proofs
 
 

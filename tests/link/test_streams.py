@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from jlremote.place.host.shell_text import until_hang_up
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer
@@ -36,8 +35,7 @@ def laptop_gone(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> 
     sshd.drop_connections()
 
 
-ENDS = pytest.mark.parametrize("end", [client_killed, client_interrupted, link_killed, laptop_gone])
-AGAIN = pytest.mark.parametrize(
+ENDS = pytest.mark.parametrize(
     "end", [client_killed, LONG(client_interrupted), LONG(link_killed), laptop_gone]
 )
 
@@ -72,12 +70,6 @@ def test_a_log_that_is_followed_in_a_container_is_left_alone_there(
         end(command, desk, sshd)
         until(lambda: before.issuperset(processes_in(inside)), "the end of what followed")
         assert any("stand_in.py" in line for line in processes_in(inside))
-
-
-def test_a_followed_command_that_ends_by_itself_ends_the_stream(desk: Desk) -> None:
-    with desk.link().stream(until_hang_up("sh -c 'echo done; exit 3'")) as output:
-        assert list(output) == ["done\n"]
-        assert output.status == 3
 
 
 def processes_in(container: Container) -> list[str]:

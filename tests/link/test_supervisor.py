@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from jlremote.errors import (
     Authentication,
     ConnectionRefused,
     JlrError,
-    LinkLost,
     NeedsAuthentication,
 )
-from jlremote.link.connection.backoff import Backoff
-from jlremote.link.connection.liveness import Liveness, Probing
-from jlremote.link.connection.supervisor import IN_BACKGROUND, Supervisor
+from jlremote.link.connection.supervisor import IN_BACKGROUND
 from jlremote.link.wire.states import State
-from jlremote.ssh.interfaces import Connection
-from tests.link.fakes import Call, FakeConnection, FakeDialer, FakePerson, until, waiters
-
-
-class Watched:
-    """A supervisor that never pauses; its dialer waits for the test instead."""
-
-    def __init__(self) -> None:
-        self.dialer = FakeDialer()
-        self.ups: list[Connection] = []
-        self.wanted = True
-        self.supervisor = Supervisor(
-            self.dialer,
-            wanted=lambda: self.wanted,
-            on_up=self.ups.append,
-            liveness=Liveness(Probing, lambda: False),
-            backoff=Backoff(lambda: False, wait=lambda event, seconds: True),
-        )
-        self.supervisor.start()
-
-    @property
-    def state(self) -> State:
-        return self.supervisor.condition.state
-
-    def connect(self) -> FakeConnection:
-        """Bring a connection up."""
-        connection = FakeConnection()
-        self.dialer.outcomes.put(connection)
-        assert self.supervisor.connection(FakePerson()) is connection
-        return connection
-
-    def dialed(self, times: int) -> None:
-        """Wait until it was dialed that often."""
-        until(lambda: len(self.dialer.askers) == times, f"attempt {times}")
-
-
-@pytest.fixture
-def watched() -> Iterator[Watched]:
-    made = Watched()
-    yield made
-    made.supervisor.end()
-    made.dialer.outcomes.put(LinkLost("the test is over"))
+from tests.lab.programs import PATIENCE
+from tests.link.fakes import Call, FakeConnection, FakePerson, until, waiters
+from tests.link.parts import Watched
 
 
 def test_all_waiting_callers_get_the_error_of_the_attempt(watched: Watched) -> None:
@@ -95,7 +51,7 @@ def test_a_lost_connection_is_made_again_in_the_background(watched: Watched) -> 
     watched.dialed(2)
     assert watched.dialer.askers[1] is IN_BACKGROUND
     assert watched.state is State.RECONNECTING
-    waiting = Call(lambda: watched.supervisor.wait(20))
+    waiting = Call(lambda: watched.supervisor.wait(PATIENCE))
     again = FakeConnection()
     watched.dialer.outcomes.put(again)
     assert waiting.result() is again
@@ -130,7 +86,7 @@ def test_a_reconnect_that_is_refused_waits_for_a_person(
     until(lambda: watched.state is State.NEEDS_AUTH, "the refusal")
     # Waiting requests fail at once, and nothing is tried until a person can be asked.
     with pytest.raises(type(refusal), match=refusal.message):
-        watched.supervisor.wait(20)
+        watched.supervisor.wait(PATIENCE)
     assert len(watched.dialer.askers) == 2
     person, again = FakePerson("123456"), FakeConnection()
     watched.dialer.outcomes.put(again)
@@ -154,5 +110,5 @@ def test_the_end_closes_the_connection_and_wakes_waiting_requests(watched: Watch
     watched.supervisor.end()
     assert connection.gone.is_set()
     with pytest.raises(JlrError):
-        watched.supervisor.wait(20)
+        watched.supervisor.wait(PATIENCE)
     assert len(watched.dialer.askers) == 1

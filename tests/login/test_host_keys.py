@@ -13,7 +13,7 @@ from tests.lab.programs import run
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
-from tests.login.parts import connections, disconnect, logins, start, started, starting
+from tests.login.parts import connections, disconnect, start, started, starting
 from tests.long import LONG
 from tests.sessions.parts import failed
 
@@ -48,19 +48,6 @@ def test_an_unknown_key_is_shown_and_asked_about_and_becomes_one_more_line(
     disconnect(laptop, "stranger")
     started(laptop, "stranger")
     assert laptop.known_hosts.read_text().splitlines() == lines
-
-
-def test_a_no_ends_the_login_before_any_credential(
-    laptop: Laptop, sshd: SSHServer, stranger: str
-) -> None:
-    before = logins(sshd)
-    with starting(laptop, "stranger") as terminal:
-        terminal.answers(QUESTION, "y")
-        terminal.answers("Please type `yes`, `no` or the fingerprint: ", "no")
-        assert terminal.ends() == 4
-    assert "is not known" in terminal.text
-    assert laptop.known_hosts.read_text() == OTHERS
-    assert logins(sshd) == before
 
 
 def test_without_a_terminal_it_is_refused_with_the_fingerprint(

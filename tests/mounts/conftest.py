@@ -16,6 +16,8 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.mounts.parts import Desk, LoginCounter, own, remember_session
 
+QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def sshfs() -> None:
@@ -36,16 +38,15 @@ def desk(laptop: Laptop, account: Account) -> Iterator[Desk]:
 def far_desk(
     laptop: Laptop, account: Account, sshd: SSHServer, keys: Keys, line: Line
 ) -> Iterator[Desk]:
-    """A laptop that reaches the host, called `far`, over `line`."""
-    laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
+    """A laptop that reaches the host, called `far`, over `line`, and soon gives it up."""
+    laptop.add_host("far", sshd, account, key=keys.private, port=line.port, options=QUICK)
     yield from sit_down(laptop, account, "far")
 
 
 @pytest.fixture
 def quick_desk(laptop: Laptop, account: Account, sshd: SSHServer, keys: Keys) -> Iterator[Desk]:
     """A laptop with ssh settings that give up a silent host, `quick`, after four seconds."""
-    quick = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
-    laptop.add_host("quick", sshd, account, key=keys.private, options=quick)
+    laptop.add_host("quick", sshd, account, key=keys.private, options=QUICK)
     yield from sit_down(laptop, account, "quick")
 
 

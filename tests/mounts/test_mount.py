@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import WANTED
@@ -304,7 +305,7 @@ def test_an_idle_link_ends_after_its_last_unmount(desk: Desk, laptop: Laptop) ->
     desk.mount()
     link = desk.link()
     desk.unmount()
-    link.wait(timeout=20)
+    link.wait(timeout=PATIENCE)
 
 
 def _write(path: Path, content: bytes) -> Path:

@@ -12,6 +12,7 @@ import pytest
 from pexpect import EOF
 
 from tests.lab.line import Line
+from tests.lab.programs import PATIENCE, load
 from tests.mounts.parts import Desk, attempt, own, until, works
 from tests.outages.parts import within
 
@@ -84,8 +85,8 @@ def test_a_mount_whose_sshfs_was_killed_is_dead_and_can_be_taken_away(desk: Desk
     desk.mount()
     [sshfs] = desk.sshfs()
     sshfs.kill()
-    sshfs.wait(10)
-    assert attempt("ls", str(desk.local)).seconds < 5
+    sshfs.wait(PATIENCE)
+    assert attempt("ls", str(desk.local)).seconds < 5 * load()
     assert desk.states() == ["dead"]
     desk.unmount()
     assert not desk.is_mounted()
@@ -113,12 +114,14 @@ def test_a_mount_that_hangs_hangs_none_of_our_commands(desk: Desk) -> None:
     sshfs.send_signal(signal.SIGSTOP)
     looker = subprocess.Popen(("ls", str(desk.local)), stdout=subprocess.DEVNULL)
     try:
-        assert desk.jlr("mount", timeout=20)
-        assert desk.jlr("list", timeout=20)
-        assert "already" in desk.jlr("mount", str(desk.local), timeout=20).stderr
-        assert "in the mount" in desk.jlr("mount", f"{desk.local}/x", code=2, timeout=20).stderr
+        assert desk.jlr("mount", timeout=PATIENCE)
+        assert desk.jlr("list", timeout=PATIENCE)
+        assert "already" in desk.jlr("mount", str(desk.local), timeout=PATIENCE).stderr
+        assert (
+            "in the mount" in desk.jlr("mount", f"{desk.local}/x", code=2, timeout=PATIENCE).stderr
+        )
         desk.unmount("--force", "--yes")
-        assert looker.wait(10) != 0
+        assert looker.wait(PATIENCE) != 0
     finally:
         looker.kill()
         looker.wait()

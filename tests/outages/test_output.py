@@ -16,7 +16,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.lab.browser import SECONDS
 from tests.lab.network import Network
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.long import LONG
 from tests.outages.parts import A_SECOND, Work, link_of
 from tests.sessions.parts import Session, failed
@@ -188,7 +188,7 @@ def test_drops_cost_the_one_who_follows_no_line(work: Work, network: Network, dr
         work.session.run_in_terminal("touch /tmp/enough")
         wait_until(lambda: any("last" in line for line in lines), "the last line", timeout=60)
         following.terminate()
-        reader.join(10)
+        reader.join(PATIENCE)
     told = [re.fullmatch(r"followed (\d+).*\n", line) for line in lines]
     numbers = [int(found[1]) for found in told if found]
     assert numbers == list(range(len(numbers)))

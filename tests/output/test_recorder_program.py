@@ -18,7 +18,7 @@ from jlremote.jupyter import recorder
 from jlremote.remote.record_store import Store
 from jlremote.remote.recorded_server import RecordedServer
 from tests.forward.parts import read_all, serving
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 
 MOST = 400_000
 KERNEL = "7f0c"
@@ -139,7 +139,7 @@ def test_a_kernel_that_restarts_or_dies_is_recorded_and_the_recorder_ends_with_t
         wait_until(lambda: recorded.states()[-1] == "died", "the record of the death")
         recorded.server.kill()
         recorded.server.wait()
-        assert running.wait(20) == 0
+        assert running.wait(PATIENCE) == 0
     left = {path.name for path in recorded.folder.glob("output/*")}
     assert left == {f"{KERNEL}.jsonl", "root"}
     assert not (recorded.folder / "recorder").exists()
@@ -147,7 +147,7 @@ def test_a_kernel_that_restarts_or_dies_is_recorded_and_the_recorder_ends_with_t
 
 def test_a_server_has_one_recorder(recorded: Recorded) -> None:
     with recorded.recorder() as first, recorded.recorder() as second:
-        assert second.wait(20) == 0
+        assert second.wait(PATIENCE) == 0
         assert first.poll() is None
 
 

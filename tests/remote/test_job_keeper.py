@@ -14,6 +14,7 @@ import pytest
 from jlremote.remote.job_keeper import BegunJob
 from jlremote.remote.job_terminal import DetachFilter
 from jlremote.remote.orphans import facts
+from tests.lab.programs import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 
@@ -64,7 +65,7 @@ def test_a_job_lives_until_its_process_ends_or_its_end_is_recorded(running: Runn
     Path("exit").unlink()
     job.signal("TERM")
     assert job.ended(10)
-    assert running.wait(10) == -signal.SIGTERM
+    assert running.wait(PATIENCE) == -signal.SIGTERM
 
 
 def test_a_signal_goes_into_the_container_once_something_runs_there(running: Running) -> None:
@@ -74,13 +75,13 @@ def test_a_signal_goes_into_the_container_once_something_runs_there(running: Run
     assert running.poll() is None
     Path("stdin").touch()  # which the command waits for
     job.signal("INT")
-    assert running.wait(10) == -signal.SIGINT
+    assert running.wait(PATIENCE) == -signal.SIGINT
 
 
 def test_a_client_that_would_say_nothing_is_killed_after_its_command(running: Running) -> None:
     begun(sweep=(*NOTE, "sweep")).signal("KILL")
     assert Path("told").read_text() == "sweep KILL \n"
-    assert running.wait(10) == -signal.SIGKILL
+    assert running.wait(PATIENCE) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(

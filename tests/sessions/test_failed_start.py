@@ -19,7 +19,7 @@ from tests.lab.disks import state
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port, held, is_free
-from tests.lab.programs import SYSTEM_PATH, wait_until
+from tests.lab.programs import PATIENCE, SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
 from tests.link.servers import start_inside
 from tests.outages.parts import within
@@ -148,5 +148,5 @@ def test_another_ctrl_c_ends_a_rollback_that_hangs(
         wait_until(slow_engine.exists, "the removal")
         time.sleep(UNDISTURBED_SECONDS)
         starting.send_signal(signal.SIGINT)
-        assert starting.wait(timeout=10) == 130
+        assert starting.wait(timeout=PATIENCE) == 130
     container.remove_all()

@@ -15,6 +15,7 @@ from tests.cli.tree import COMMANDS
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.long import LONG
 from tests.mounts.parts import remember_session
@@ -142,7 +143,7 @@ def first_words(laptop: Laptop, *words: str, seconds: float = SECONDS) -> str:
         if select.select([going.stdout], [], [], left)[0]:
             said += os.read(going.stdout.fileno(), 4096).decode()
     going.kill()
-    going.communicate(timeout=30)
+    going.communicate(timeout=PATIENCE)
     return said
 
 
@@ -167,7 +168,7 @@ def taken() -> Iterator[str]:
 def test_what_this_machine_can_refuse_the_host_is_not_asked_for(
     silent: Laptop, taken: str, words: tuple[str, ...], status: int, named: str
 ) -> None:
-    refused = silent.jlr(*(word.replace("TAKEN", taken) for word in words), timeout=20)
+    refused = silent.jlr(*(word.replace("TAKEN", taken) for word in words), timeout=PATIENCE)
     assert refused.status == status, refused
     assert named.replace("TAKEN", taken) in refused.stderr
     assert "Connect" not in refused.stderr

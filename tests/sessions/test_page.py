@@ -16,7 +16,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from jlremote.jupyter.endpoint import hostname
 from tests.adversity.sites import ASK, site
-from tests.lab.browser import ELSEWHERE, SECONDS, open_notebook, outputs, run_cell
+from tests.lab.browser import ELSEWHERE, SECONDS, open_notebook, run_cell
 from tests.lab.containers import Container
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -93,7 +93,8 @@ def test_a_new_notebook_runs_a_cell_and_its_output_is_on_the_page(
     expect(page.locator(".jp-OutputArea-executeResult")).to_have_text(
         re.compile("42"), timeout=SECONDS
     )
-    assert f"in {hostname}" in outputs(page)
+    printed = page.locator(".jp-OutputArea-output").first
+    expect(printed).to_contain_text(f"in {hostname}", timeout=SECONDS)
     run_cell(page, """from IPython.display import SVG\nSVG('<svg><path d="M0 0h9"/></svg>')""")
     expect(page.locator(".jp-RenderedSVG")).to_be_visible(timeout=SECONDS)
     assert "token=" not in page.url, "the token must not stay in the address"

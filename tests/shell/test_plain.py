@@ -13,7 +13,7 @@ from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import PROGRAMS, Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 from tests.lab.remote_host import Keys
 from tests.mounts.parts import remember_session
 from tests.sessions.parts import started
@@ -155,7 +155,7 @@ def test_an_interrupted_command_ends_in_the_container_too(owner: Laptop, inside:
     command = owner.spawn("shell", "--", "sleep", "614")
     wait_until(lambda: running(inside, "sleep 614"), "the command's start")
     command.terminate()
-    assert command.wait(20) == 143
+    assert command.wait(PATIENCE) == 143
     wait_until(lambda: not running(inside, "sleep 614"), "the end of the command")
     command.communicate()
 
@@ -180,5 +180,5 @@ def test_a_reader_that_has_enough_ends_the_command(owner: Laptop, inside: Contai
     assert command.stdout is not None
     assert command.stdout.readline() == "7191\n"
     command.stdout.close()
-    assert command.wait(20) == 1
+    assert command.wait(PATIENCE) == 1
     wait_until(lambda: not running(inside, "yes 7191"), "the end of the command")

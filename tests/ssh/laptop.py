@@ -17,7 +17,7 @@ from jlremote.ssh.config.destination import resolve
 from jlremote.ssh.connect import SSHConnection, connect
 from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
-from tests.lab.programs import run
+from tests.lab.programs import PATIENCE, run
 from tests.lab.sshd import SSHServer, make_key
 
 HOST = "lab"
@@ -126,7 +126,10 @@ class Laptop:
         """Return why our way did not get in, `None` where it did and ran a command."""
         try:
             with self.connected(*answers, host=host, folder=folder) as connection:
-                assert connection.execute(b"exit 7", lambda _stream, _data: None, timeout=20) == 7
+                assert (
+                    connection.execute(b"exit 7", lambda _stream, _data: None, timeout=PATIENCE)
+                    == 7
+                )
         except JlrError as error:
             return error
         return None

@@ -50,6 +50,22 @@ class ShellCommand:
     copies: bool = False  # whether it is the far end of a copy of files
 
 
+@dataclass(frozen=True)
+class LinkEvents:
+    """What a command does at events of its link."""
+
+    on_command: Callable[[str], None] = lambda _: None  # gets each script
+    on_failure: Callable[[str], None] = lambda _: None  # the stderr of a step of `run` that fails
+    on_start: Callable[[Link], None] = lambda _: None
+    # A script that has printed nothing for some seconds: of `run` at ever longer intervals, of
+    # others once. If it raises, the script is given up.
+    on_silence: Callable[[Link, str], None] = lambda *_: None
+    # The result of `answers`, when a request has waited for some seconds.
+    on_unanswered: Callable[[bool | None], None] = lambda _: None
+    explain: Explain = lambda error: error  # the error to raise for a reported one
+    waiting: Waiting = lambda *_, **__: nullcontext()
+
+
 class Link:
     """The link to one host, as a command uses it; starts it when it is needed.
 
@@ -61,46 +77,30 @@ class Link:
         host: str,
         ssh_config: Path | None,
         asker: Asker,
+        events: LinkEvents | None = None,
         *,
         agent_socket: str | None = None,
-        on_command: Callable[[str], None] = lambda _: None,
-        on_failure: Callable[[str], None] = lambda _: None,
-        on_start: Callable[[Link], None] = lambda _: None,
-        on_silence: Callable[[Link, str], None] = lambda *_: None,
-        on_unanswered: Callable[[bool | None], None] = lambda _: None,
-        explain: Explain = lambda error: error,
-        waiting: Waiting = lambda *_, **__: nullcontext(),
     ) -> None:
-        """Describe the link to `host`; nothing is started yet.
-
-        `on_failure` gets the stderr of a step of `run` that fails. `on_silence` gets a script that
-        has printed nothing for some seconds: of `run` at ever longer intervals, of others once; the
-        script is given up if it raises. `on_unanswered` gets the result of `answers` when a request
-        has waited for some seconds. `explain` returns the error to raise for a reported one.
-        `waiting` shows what a request waits for.
-        """
+        """Describe the link to `host`; nothing is started yet."""
         self.name = host
+        self._events = events = events or LinkEvents()
         self._files = link_files(host, ssh_config)
         self._caller = Caller(
             self._files,
             asker,
             agent_socket,
-            lambda: on_start(self),
-            explain,
+            lambda: events.on_start(self),
+            events.explain,
             self._look_for_answer,
-            waiting,
+            events.waiting,
         )
-        self._on_command = on_command
-        self._on_failure = on_failure
-        self._on_silence = on_silence
-        self._on_unanswered = on_unanswered
 
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
     ) -> dict[str, Completed]:
         """Run `steps` on the host (see `Host.run`)."""
         for text in steps.values():
-            self._on_command(text)
+            self._events.on_command(text)
 
         def execute(script: str, output: Callable[[str, bytes], None]) -> None:
             with self._caller.call("run", script=script, timeout=timeout) as call:
@@ -112,7 +112,7 @@ class Link:
         done = run_steps(steps, limit, execute)
         for step in done.values():
             if step.status != 0:
-                self._on_failure(step.stderr)
+                self._events.on_failure(step.stderr)
         return done
 
     def _patience(self, script: str, *, once: bool = False) -> Callable[[], None]:
@@ -122,7 +122,7 @@ class Link:
         def silent() -> None:
             number = next(silences)
             if number == 1 or (not once and number & (number - 1) == 0):
-                self._on_silence(self, script)
+                self._events.on_silence(self, script)
 
         return silent
 
@@ -135,7 +135,7 @@ class Link:
         The pieces of `given`, for stdin, are fetched while the output is iterated over. With `end`,
         stdin ends after them; else it stays open until the context is left (see `until_hang_up`).
         """
-        self._on_command(script)
+        self._events.on_command(script)
         marker = new_marker()
         request: Message = {"script": announced(script, marker), "hold_stdin": not end}
         with self._caller.call("run", timeout=None, gives=True, **request) as call:
@@ -145,7 +145,7 @@ class Link:
     @contextmanager
     def process(self, script: str, terminal: TerminalKind | None = None) -> Iterator[RemoteProcess]:
         """Run `script`, in a terminal or without, with bytes both ways; leaving ends it."""
-        self._on_command(script)
+        self._events.on_command(script)
         marker = None if terminal else new_marker()
         request: Message = {"script": announced(script, marker) if marker else script}
         if terminal:
@@ -182,7 +182,7 @@ class Link:
         with self._caller.call("shell", **request) as call:
 
             def begun(script: str) -> None:
-                self._on_command(script)
+                self._events.on_command(script)
                 call.on_silence = self._patience(script, once=True)
 
             process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
@@ -290,7 +290,7 @@ class Link:
     def _look_for_answer(self) -> None:
         answers = self.answers()
         if not answers:
-            self._on_unanswered(answers)
+            self._events.on_unanswered(answers)
 
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from jlremote import __version__
 from jlremote.errors import Authentication
 from jlremote.jupyter.endpoint import endpoint_from_json
 from jlremote.link.connection.dialer import Dialer
@@ -174,7 +173,6 @@ class Operations:
         condition = self.supervisor.condition
         clients = [f"ssh clients in {selector}" for selector in self.clients.selectors]
         return condition.to_json() | {
-            "version": __version__,
             "notes": self.dialer.notes,
             "work": (*self.running.values(), *clients),
             "forwards": self.forwards.to_json(condition),

@@ -62,7 +62,6 @@ class Condition:
             "state": str(self.state),
             "since": self.since,
             "detail": error.message if error else None,
-            "hint": error.hint if error else None,
         }
 
 

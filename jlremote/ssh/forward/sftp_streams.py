@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import struct
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,10 +57,7 @@ class SftpStreams:
 
 
 class SftpStream(SessionChannel):
-    """One sshfs joined with its SFTP server: the session channel of that, and the bridge's owner.
-
-    `heard` is when the host last sent or took something, in seconds of the monotonic clock.
-    """
+    """One sshfs joined with its SFTP server: the session channel, and the bridge's owner."""
 
     def __init__(
         self, connection: Connection, local: Any, root: str, loop: EventLoop, ended: Ended
@@ -69,8 +65,6 @@ class SftpStream(SessionChannel):
         local.setblocking(False)
         self._bridge = SocketBridge(local, loop, self)
         super().__init__(connection.transport, self._bridge, loop)
-        self.connection = connection
-        self.heard = time.monotonic()
         self._ended = ended
         self._reason: str | None = None
         self._links = LinkGuard(root)
@@ -107,7 +101,6 @@ class SftpStream(SessionChannel):
         super().send(data)
 
     def _take(self, data: memoryview) -> None:
-        self.heard = time.monotonic()
         try:
             allowed = self._links.answered(data)
         except (ValueError, struct.error):
@@ -116,10 +109,6 @@ class SftpStream(SessionChannel):
             return
         if allowed:
             super()._take(allowed)
-
-    def _widen(self, count: int) -> None:
-        self.heard = time.monotonic()
-        super()._widen(count)
 
     def _request_failed(self, _message: Any) -> None:
         self._handler.refused("the host's SSH server offers no `sftp` subsystem")

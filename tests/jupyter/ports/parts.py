@@ -14,6 +14,7 @@ from jlremote.jupyter import locate
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE
 from tests.link.desk import Desk
 from tests.link.fakes import until
 
@@ -77,7 +78,7 @@ def word_at(local_port: int, name: str = "127.0.0.1") -> str | None:
     """Return what a browser gets from a local port under a name; `None` if it is turned away."""
     headers = {"Host": f"{name}:{local_port}"}
     asked = Request(f"http://127.0.0.1:{local_port}/", headers=headers)
-    with suppress(URLError, OSError), urlopen(asked, timeout=20) as got:
+    with suppress(URLError, OSError), urlopen(asked, timeout=PATIENCE) as got:
         return str(got.read().decode())
     return None
 

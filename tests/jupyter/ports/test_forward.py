@@ -22,6 +22,7 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
@@ -37,12 +38,12 @@ def test_a_program_that_starts_later_or_moves_is_reached_wherever_it_listens(
     assert "nothing listens on port 6006" in closed["detail"]
     assert word_at(local) is None
     serve_inside(inside, "open", "0.0.0.0")
-    until(lambda: word_at(local) == "open", "the word", timeout=8)
+    until(lambda: word_at(local) == "open", "the word", timeout=PATIENCE)
     assert only(laptop)["state"] == "up"
     end_inside(inside, "open")
     until(lambda: word_at(local) is None, "the end of the first")
     serve_inside(inside, "hidden", "127.0.0.1")
-    until(lambda: word_at(local) == "hidden", "the second", timeout=8)
+    until(lambda: word_at(local) == "hidden", "the second", timeout=PATIENCE)
 
 
 def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
@@ -135,7 +136,7 @@ def test_a_port_of_the_host_leads_to_ones_own_program_a_service_or_what_is_publi
     assert [one["on_host"] for one in told(laptop)] == [True, True]
     assert word_at(both[published]) == "published"
     with serving_on_host(account, "again", port):
-        until(lambda: word_at(both[port]) == "again", "the program's return", timeout=8)
+        until(lambda: word_at(both[port]) == "again", "the program's return", timeout=PATIENCE)
 
 
 def test_on_the_hosts_network_only_the_containers_own_program_is_led_to(

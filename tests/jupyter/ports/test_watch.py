@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
+from tests.lab.programs import PATIENCE
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
@@ -55,7 +56,7 @@ def watching(laptop: Laptop) -> Iterator[Watcher]:
             yield Watcher(process)
         finally:  # it watches for ever, also after a failed assertion
             process.send_signal(signal.SIGINT)
-            status = process.wait(10)
+            status = process.wait(PATIENCE)
         assert status == 0
 
 

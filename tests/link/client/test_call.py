@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from jlremote import __version__
 from jlremote.errors import Bug, LinkLost
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
@@ -95,20 +94,6 @@ def break_off(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
     send(socket, {"accepted": True})
 
 
-def test_a_request_names_the_version_and_the_agent(link: FakeLink, caller: Caller) -> None:
-    link.answers = [result(7)]
-    assert caller.ask("check", session="cont1", port=None) == 7
-    assert link.requests == [
-        {
-            "op": "check",
-            "version": __version__,
-            "agent": "/tmp/agent",
-            "session": "cont1",
-            "port": None,
-        }
-    ]
-
-
 def test_a_request_that_was_not_accepted_is_sent_again(link: FakeLink, caller: Caller) -> None:
     link.answers = [leave, leave, result("here")]
     assert caller.ask("status") == "here"
@@ -187,7 +172,7 @@ def test_a_link_that_falls_silent_in_a_conversation_is_told_with_its_process(
     def fall_silent(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
         if accepts:
             send(socket, {"accepted": True})
-        assert given_up.wait(20)
+        assert given_up.wait(PATIENCE)
 
     link.answers = [fall_silent]
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +16,7 @@ from jlremote.link.mount_streams import Mounts
 from jlremote.mounts.connector import WELCOME
 from jlremote.ssh.forward.sftp_streams import SftpStreams
 from jlremote.ssh.interfaces import Connection
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, until
 
 
@@ -26,8 +26,6 @@ class FakeStream:
     def __init__(
         self, connection: Connection, local: Any, ended: Callable[[str | None], None]
     ) -> None:
-        self.connection = connection
-        self.heard = time.monotonic()
         self.local = local
         self.ended = ended
 
@@ -66,7 +64,6 @@ class Parts:
         self.connection = FakeConnection()
         self.away: JlrError | None = None
         self.waits: list[float] = []
-        self.lost_with: list[JlrError] = []
         self.opener = FakeOpener()
         supervisor, opener = cast(Supervisor, self), cast(SftpStreams, self.opener)
         self.mounts = Mounts(supervisor, opener, self.address)
@@ -76,9 +73,6 @@ class Parts:
         if self.away is not None:
             raise self.away
         return self.connection
-
-    def lost(self, connection: Connection, error: JlrError) -> None:
-        self.lost_with.append(error)
 
     def told(self) -> list[tuple[str, bool, str | None]]:
         """Return the name, the connection and the failure of each mount."""
@@ -91,7 +85,7 @@ class Parts:
             link.connect(str(self.address))
             assert link.recv(1) == WELCOME
             socket.send_fds(link, [name.encode()], [theirs.fileno()])
-        mine.settimeout(20)
+        mine.settimeout(PATIENCE)
         return mine
 
 

@@ -27,6 +27,7 @@ from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.config.rules import SentVariables
 from jlremote.ssh.interfaces import Connection, Output
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, FakeListener
 
 SECRET = b"of this test"
@@ -145,7 +146,7 @@ def served(parts: Parts) -> Iterator[threading.Thread]:
         yield thread
     finally:
         parts.link().shut_down()
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
         parts.files.key.unlink(missing_ok=True)
 

@@ -15,6 +15,7 @@ from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import CommandStdin, Conversation
 from jlremote.link.wire.protocol import DATA, PIECES, receive
 from jlremote.questions import Question
+from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call
 
 SECRET = b"between the two"
@@ -56,7 +57,7 @@ def test_a_message_that_was_not_expected_counts_as_hanging_up(message: bytes, en
     gone = threading.Event()
     conversation.when_gone(gone.set)
     command.send_bytes(message)
-    assert gone.wait(20)
+    assert gone.wait(PATIENCE)
 
 
 def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> None:
@@ -67,7 +68,7 @@ def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> 
     conversation.say({"result": True})  # still open
     assert receive(command) == {"result": True}
     command.close()
-    assert gone.wait(20)
+    assert gone.wait(PATIENCE)
     with pytest.raises(OSError, match="closed"):
         conversation.say({})
 

@@ -6,7 +6,7 @@ import multiprocessing.connection as sockets
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +21,6 @@ from jlremote.ssh.interfaces import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
-
-if TYPE_CHECKING:
-    pass
 
 SERVER = new_endpoint()
 TENSORBOARD = Endpoint(SERVER.place, 6006)

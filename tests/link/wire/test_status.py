@@ -53,16 +53,6 @@ def test_a_forward_is_up_since_its_connection_is() -> None:
     assert (up.since, down.since) == (2.0, 1.0)
 
 
-def test_mounts_and_notes_are_read() -> None:
-    told = message()
-    told["mounts"] = [{"name": "data", "connected": False, "failure": "no sftp-server"}]
-    status = link_status(told)
-    assert status.notes == ("`Compression` is left out",)
-    assert (mount := status.mount("data")) is not None
-    assert (mount.connected, mount.failure) == (False, "no sftp-server")
-    assert status.mount("other") is None
-
-
 def failed() -> JlrError:
     """Return an error that was raised, with a cause."""
     with pytest.raises(LinkLost) as caught:
@@ -79,14 +69,3 @@ def test_a_condition_keeps_an_error_without_its_frames() -> None:
         "the connection broke",
         "look at the network",
     )
-
-
-def test_the_message_of_a_condition_has_its_error_in_words() -> None:
-    assert Condition(State.UP, since=2.0).to_json() == {
-        "state": "up",
-        "since": 2.0,
-        "detail": None,
-        "hint": None,
-    }
-    told = Condition(State.DOWN, failed(), 2.0).to_json()
-    assert (told["detail"], told["hint"]) == ("the connection broke", "look at the network")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jlremote.errors import JlrError, NoShell
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker, run_steps
 from jlremote.place.host.shell_text import command_line, until_hang_up
+from tests.lab.programs import PATIENCE
 from tests.place.host.shells import SHELLS, as_bytes, through
 
 MARKER = "jlr-0123456789abcdef"
@@ -155,7 +156,7 @@ class Streaming:
 
     def end(self) -> tuple[bytes, int]:
         """Let go of stdin; return what follows on stdout, and the exit status."""
-        out, _ = self.process.communicate(timeout=20)
+        out, _ = self.process.communicate(timeout=PATIENCE)
         return out, self.process.returncode
 
 
@@ -176,7 +177,7 @@ def test_an_endless_command_ends_with_stdin(shell: str, tmp_path: Path) -> None:
 @ANY_SHELL
 def test_a_command_that_ends_does_not_wait_for_stdin(shell: str) -> None:
     streaming = Streaming(shell, until_hang_up("sh -c 'echo done; exit 3'"))
-    assert streaming.process.wait(20) == 3
+    assert streaming.process.wait(PATIENCE) == 3
     assert streaming.end()[0].endswith(b"done\n")
 
 

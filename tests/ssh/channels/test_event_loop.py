@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from jlremote.ssh.channels.event_loop import EventLoop
+from tests.lab.programs import PATIENCE
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def test_actions_of_other_threads_run_in_order_in_the_loops_thread(loop: EventLo
     for number in range(100):
         loop.call(lambda number=number: done.append((number, threading.get_ident())))  # type: ignore[misc]
     loop.call(loop.stop)
-    thread.join(10)
+    thread.join(PATIENCE)
     assert [number for number, _ in done] == list(range(100))
     assert {ident for _, ident in done} == {thread.ident}
 

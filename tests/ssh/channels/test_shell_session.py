@@ -23,6 +23,7 @@ from jlremote.ssh.channels.shell_session import (
 from jlremote.ssh.channels.typed_text import TypedText, answering_sudo, with_password
 from jlremote.ssh.interfaces import Stream
 from jlremote.ssh.wire_format import string, take_string
+from tests.lab.programs import PATIENCE
 from tests.ssh.channels.parts import Pieces, Transport
 
 
@@ -152,7 +153,7 @@ def test_any_text_reaches_the_script_unchanged(text: str) -> None:
     done = subprocess.run(
         ["sh", "-c", terminal_command(f"printf %s '{text}'".encode())],
         capture_output=True,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.stdout == text.encode()

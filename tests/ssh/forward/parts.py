@@ -14,6 +14,7 @@ from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.browser_requests import hosts_of
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from jlremote.ssh.interfaces import Connection
+from tests.lab.programs import PATIENCE
 from tests.ssh.channels.parts import Transport
 
 HOST = b"Host: localhost:8888\r\n"
@@ -39,7 +40,7 @@ class Gateway:
         return made, self.target
 
     def confirm(self, timeout: float) -> tuple[Connection, Target]:
-        self.error = self.proofs.get(timeout=5)
+        self.error = self.proofs.get(timeout=PATIENCE)
         return self.wait(timeout)
 
     def recheck(self) -> None:
@@ -61,7 +62,7 @@ class Desk:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             client = socket.create_connection(listener.getsockname())
             accepted, _ = listener.accept()
-        client.settimeout(5)
+        client.settimeout(PATIENCE)
         client.sendall(said)
         accepted.setblocking(False)
         self.clients.append(client)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paramiko import Message
 
 from jlremote.ssh.channels.channel_registry import PAUSES
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.sftp_streams import LinkGuard, SftpStream, stays_inside
 from jlremote.ssh.wire_format import string
+from tests.lab.programs import PATIENCE
 from tests.ssh.channels.parts import Transport
 
 ANSWER = struct.pack(">IBI", 6, 102, 1) + b"x"
@@ -36,7 +35,7 @@ class Desk:
         self.transport = Transport()
         self.loop = EventLoop()
         self.local, theirs = socket.socketpair()
-        self.local.settimeout(5)
+        self.local.settimeout(PATIENCE)
         self.ends: list[str | None] = []
         connection: Any = Connection(self.transport)
         self.stream = SftpStream(connection, theirs, "/project", self.loop, self.ends.append)
@@ -62,20 +61,6 @@ def desk() -> Iterator[Desk]:
     made.turn()
     made.local.close()
     made.loop.close()
-
-
-def test_what_the_host_sends_and_takes_is_heard(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.open()
-    now = [desk.stream.heard + 100]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    desk.channel._take(memoryview(ANSWER))
-    assert desk.stream.heard == now[0]
-    assert desk.local.recv(100) == ANSWER
-    now[0] += 5
-    desk.channel._window_adjust(Message((10).to_bytes(4, "big")))
-    assert desk.stream.heard == now[0]
 
 
 def test_a_host_without_the_subsystem_ends_the_stream_with_the_reason(desk: Desk) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.socket_bridge import SocketBridge
+from tests.lab.programs import PATIENCE
 
 
 class FarEnd:
@@ -67,7 +68,7 @@ class Desk:
     def __init__(self) -> None:
         self.loop = EventLoop()
         self.local, accepted = socket.socketpair()
-        self.local.settimeout(5)
+        self.local.settimeout(PATIENCE)
         accepted.setblocking(False)
         self.far, self.owner = FarEnd(), Owner()
         self.bridge = SocketBridge(accepted, self.loop, self.owner)

@@ -9,11 +9,12 @@ import pytest
 
 from jlremote.errors import Unreachable
 from jlremote.ssh.transport.server_socket import ProxyProcess
+from tests.lab.programs import PATIENCE
 
 
 def test_only_the_last_lines_of_much_output_are_kept() -> None:
     proxy = ProxyProcess("sh -c 'seq 20000 >&2'")
-    proxy.socket.settimeout(10)
+    proxy.socket.settimeout(PATIENCE)
     assert proxy.socket.recv(100) == b""
     assert proxy.complaint() == "19998 / 19999 / 20000"
     proxy.close()
@@ -22,7 +23,7 @@ def test_only_the_last_lines_of_much_output_are_kept() -> None:
 def test_a_command_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jlremote.ssh.transport.server_socket._END_SECONDS", 0.2)
     proxy = ProxyProcess("sh -c 'trap \"\" TERM; echo ready; while :; do sleep 0.05; done'")
-    proxy.socket.settimeout(10)
+    proxy.socket.settimeout(PATIENCE)
     assert proxy.socket.recv(10) == b"ready\n"
     proxy.close()
     assert proxy._process.returncode == -9

@@ -21,7 +21,7 @@ from jlremote.errors import JlrError
 from jlremote.forwards.address import Address
 from jlremote.forwards.browser import open_in_browser, trouble
 from jlremote.place.host import addresses
-from tests.lab.programs import wait_until
+from tests.lab.programs import PATIENCE, wait_until
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"
 PAGE = "http://cont1-dgx.localhost:8888/cont1/lab?token=5ec2e7&a='b'"
@@ -224,7 +224,7 @@ def test_a_confined_browser_is_given_a_page_that_answers_once(
     opener = build_opener(ProxyHandler({}), NotFollowed())
     for asked, status in ((f"{address}x", 403), (address, 303)):
         with pytest.raises(HTTPError) as answer:
-            opener.open(asked, timeout=10)
+            opener.open(asked, timeout=PATIENCE)
         assert answer.value.code == status
         answer.value.close()
     assert answer.value.headers["Location"] == PAGE

@@ -16,6 +16,7 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed
 from tests.gpus.parts import answer, inventory, row, uuid
+from tests.lab.programs import PATIENCE
 from tests.stories.parts import Notes, Person, context
 
 BOTH, ONE = inventory([row(0, busy=50, used=9000), row(1)]), inventory([row(0, busy=60, used=9000)])
@@ -58,7 +59,7 @@ def test_what_was_last_known_of_a_host_comes_with_the_reason(
     monkeypatch.setattr(pool_gpus, "SILENT_SECONDS", -1.0 if None in looks else 60.0)
     watch = pool_gpus.watch_pool("@all", 0.01, context(Notes(), Person("y")))
     next(watch)  # begins
-    assert gone_by.wait(30)
+    assert gone_by.wait(PATIENCE)
     [dgx] = next(watch)
     gpus = dgx.answer.gpus if dgx.answer else ()
     states, notes, error = seen
