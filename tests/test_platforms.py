@@ -25,6 +25,7 @@ POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
     "jlremote.demo.command_session",
     "jlremote.demo.loopback_host",
+    "jlremote.gpus.waiter_program",
     "jlremote.remote.job_keeper",
     "jlremote.remote.job_terminal",
     "jlremote.remote.orphans",

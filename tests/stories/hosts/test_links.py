@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -15,7 +14,7 @@ from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.dial import LinkStuck
-from jlremote.link.client.link import Link
+from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.status import LinkStatus
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.contract import Completed, Steps
@@ -105,8 +104,9 @@ def test_a_name_without_an_address_is_told_with_the_host_that_was_meant(
     unknown = NameNotResolved(f"`{typed}` has no address", hint="look it up")
     explained: list[JlrError] = []
 
-    def told(*_: object, explain: Callable[[JlrError], JlrError], **__: object) -> None:
-        explained.append(explain(unknown))
+    def told(*values: object, **_: object) -> None:
+        [events] = [value for value in values if isinstance(value, LinkEvents)]
+        explained.append(events.explain(unknown))
 
     monkeypatch.setattr(links, "Link", told)
     config = tmp_path / "ssh_config"
