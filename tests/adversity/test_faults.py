@@ -423,7 +423,7 @@ def readers_of_events(account: Account) -> list[psutil.Process]:
 
 def test_a_container_that_is_paused_is_told_and_goes_on(scene: Scene) -> None:
     engine, name = scene.container.engine, scene.container.name
-    engine.docker("pause", name)
+    engine.pause(name)
     try:
         scene.tells("paused", "is paused")
     finally:

@@ -70,6 +70,15 @@ class Engine:
         """Run `docker …` against this engine, however it ends."""
         return attempt("docker", "-H", self.url, *argv, timeout=timeout)
 
+    def pause(self, name: str) -> None:
+        """Pause a container; the kernel does not freeze one while it is too busy.
+
+        Raises:
+            LabError: it is not paused in a minute.
+        """
+        pause = ("pause", name)
+        wait_until(lambda: self.try_docker(*pause).status == 0, f"the pause of {name}")
+
     def answers(self) -> bool:
         """Return whether a dockerd listens and is ready."""
         return self.socket.exists() and self.try_docker("version").status == 0

@@ -81,7 +81,7 @@ def test_a_paused_container_is_told_as_such_and_stays_paused(
     laptop: Laptop, container: ContainerFactory, engine: Engine
 ) -> None:
     here = container()
-    engine.docker("pause", here.name)
+    engine.pause(here.name)
     with within(15):
         answer = start(laptop, "lab", here.name)
     failed(answer, 1, "paused", f"docker unpause {here.name}")

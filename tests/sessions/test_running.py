@@ -232,7 +232,7 @@ def test_why_a_session_does_not_run_is_told_on_the_page_too(
         # An engine's pause between two restarts may be over before all three were asked.
         wait_until(is_told, f"`{state}`: {why}", timeout=60)
 
-    docker("pause", name)
+    here.engine.pause(name)
     told("paused", "is paused")
     for words in (("open", name, "--no-browser"), ("shell", name, "--", "true")):
         assert f"`docker unpause {name}` on the host resumes it" in laptop.jlr(*words).stderr

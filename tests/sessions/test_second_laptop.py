@@ -51,7 +51,7 @@ def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
     shown = other_laptop.jlr("list", "lab")
     assert re.search(rf"^{here.name} +lab +running ", shown.stdout, re.MULTILINE), shown
     assert "jlr open lab/" in shown.stderr, shown
-    here.engine.docker("pause", here.name)
+    here.engine.pause(here.name)
     assert listed(other_laptop, "lab")[here.name]["state"] == "paused"
     here.engine.docker("unpause", here.name)
 

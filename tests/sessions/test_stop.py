@@ -109,7 +109,7 @@ def test_a_container_is_stopped_started_and_removed(
     failed(laptop.jlr("shell", here.name, "--", "true"), 6, "(exit code 1")
     assert started(laptop, here).ask("api/status")["kernels"] == 0
     here.execute("touch", "/root/model.pt")
-    here.engine.docker("pause", here.name)
+    here.engine.pause(here.name)
     for words in (("stop",), ("stop", "--container", "--yes"), ("rm", "--yes")):
         failed(laptop.jlr(*words), 7, "is paused", f"docker unpause {here.name}")
     refused = laptop.jlr("stop", "--all", "--yes")
@@ -147,7 +147,7 @@ def test_a_session_that_was_stopped_is_told_by_its_container(
         return [each["state"] for each in json.loads(laptop.jlr("list", "--json").stdout)]
 
     assert told() == ("stopped", "None")
-    docker("pause", name)
+    here.engine.pause(name)
     assert told() == ("paused", f"the container `{name}` is paused")
     assert listed() == ["paused"]
     failed(laptop.jlr("url"), 6, f"`docker unpause {name}` on the host resumes it")
