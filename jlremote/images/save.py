@@ -141,6 +141,7 @@ def _left_there(engine: Engine, name: str, failed: Completed) -> JlrError:
     )
 
 
+@understood("the container engine")
 def _shared(
     host: Host,
     engine: Engine,
