@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import itertools
+import os
+import pwd
 import shutil
 import string
 import subprocess
@@ -20,6 +22,7 @@ from jlremote.ssh.config.rules import HostKeyRules, LoginRules
 from jlremote.ssh.config.ssh_settings import check_host
 from jlremote.ssh.config.tokens import TokenValues, expand_path
 
+HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)  # of ssh, whatever the variable says
 TOKENS = TokenValues("lab", "lab.example.org", 2222, "me", jump="bastion")
 
 
@@ -158,7 +161,7 @@ def test_every_setting_of_a_connection_is_read(config: Path, tmp_path: Path) -> 
         ),
         login=LoginRules(
             identity_files=(tmp_path / "one-someone", tmp_path / "two words"),
-            certificate_files=(Path.home() / "cert-lab.example.org",),
+            certificate_files=(HOME / "cert-lab.example.org",),
             identities_only=True,
             identity_agent="none",
             methods=("password", "publickey"),
@@ -197,7 +200,7 @@ def test_relative_paths_begin_in_the_folder_of_the_person(config: Path, tmp_path
     assert keys.global_files == (Path("/etc/known"),)
     assert keys.revoked == tmp_path / "revoked"
     assert destination.jump is not None
-    assert destination.jump.login.identity_files == (Path.home() / "key", tmp_path / "../key")
+    assert destination.jump.login.identity_files == (HOME / "key", tmp_path / "../key")
 
 
 @pytest.mark.parametrize(
@@ -324,7 +327,7 @@ def test_without_ssh_the_simpler_parser_reads_and_names_its_gaps(config: Path) -
     assert destination.jump.account == "me@[bastion]:23"
     assert destination.host_key.strict == "ask"
     assert destination.login.methods == ("publickey", "keyboard-interactive", "password")
-    assert Path.home() / ".ssh/id_ed25519" in destination.login.identity_files
+    assert HOME / ".ssh/id_ed25519" in destination.login.identity_files
     assert any("Include" in note for note in destination.notes)
 
 
@@ -379,6 +382,6 @@ def test_the_home_folder_is_the_one_that_ssh_takes(
 def test_paths_expand_the_home_folder_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_FOLDER", "/somewhere")
     assert expand_path("${SOME_FOLDER}/%r", TOKENS) == Path("/somewhere/me")
-    assert expand_path("~/x", TOKENS) == Path.home() / "x"
+    assert expand_path("~/x", TOKENS) == HOME / "x"
     with pytest.raises(Usage, match="not set"):
         expand_path("${NO_SUCH_FOLDER}", TOKENS)
