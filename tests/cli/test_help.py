@@ -24,6 +24,7 @@ from jlremote.laptop.job_records import JobRecord
 from jlremote.link.client import dial
 from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.tree import BELOW, COMMANDS, TOP, command, found
+from tests.sources import nodes, parsed
 
 
 def calls(examples: Iterable[str]) -> list[list[str]]:
@@ -139,7 +140,7 @@ def in_line(*texts: str) -> list[str]:
 def strings(module: Path) -> list[str]:
     """Return the literals of a module with text or an argv, without values that vary."""
     found, inner = [], set()
-    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+    for node in nodes(parsed(module)):
         if isinstance(node, ast.JoinedStr):
             parts = [one.value for one in node.values if isinstance(one, ast.Constant)]
             inner |= set(map(id, node.values))
@@ -159,11 +160,13 @@ def texts(*pages: Path) -> list[str]:
 SHOWN = calls(
     [*EXAMPLES, *LINES, *(one for one in in_line(*texts(*GUIDES, DEMO)) if "…" not in one)]
 )
-# In prose and in hints a command may stand without its arguments.
-MENTIONED = calls(
-    re.sub(r"\b(PORT|N)\b", "1", one)
-    for one in in_line(*texts(*PAGES), *(text for module in MODULES for text in strings(module)))
-)
+
+
+def mentioned() -> list[list[str]]:
+    """Return the calls of prose and of hints, where a command may stand without its arguments."""
+    literals = (text for module in MODULES for text in strings(module))
+    found = in_line(*texts(*PAGES), *literals)
+    return calls(re.sub(r"\b(PORT|N)\b", "1", one) for one in found)
 
 
 def complaints(calls: list[list[str]], *but: type[Exception]) -> dict[str, str]:
@@ -190,13 +193,13 @@ def test_the_examples_are_valid() -> None:
 
 
 def test_what_is_mentioned_is_valid_as_far_as_it_goes() -> None:
-    mentioned = [
+    found = [
         [word for word in call if word not in ("…", "...")]
-        for call in MENTIONED
+        for call in mentioned()
         if not {"COMMAND", "SHELL"} & set(call)
     ]
-    assert len(mentioned) > 300
-    assert complaints(mentioned, click.MissingParameter, click.BadOptionUsage) == {}
+    assert len(found) > 300
+    assert complaints(found, click.MissingParameter, click.BadOptionUsage) == {}
 
 
 class Reached(JlrError):
@@ -224,6 +227,7 @@ def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return laptop
 
 
+@pytest.mark.lab  # it takes seconds
 def test_each_command_that_is_shown_runs_until_it_would_call_a_host(
     jlr: Jlr, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
