@@ -65,6 +65,8 @@ OPTIONAL = ("long", "hardware")
 
 # A lab of one of these folders costs more than its files gain from several workers.
 ONE_LAB = ("tests/cluster",)
+# These take one worker minutes.
+FIRST = (*ONE_LAB, "tests/windows")
 # These read all sources, which one worker need parse only once.
 GUARDS = re.compile(
     "tests/test_(errors|ladder|local_files|local_programs|platforms|shell_texts|untrusted|words).py"
@@ -105,7 +107,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("lab")
         if item.get_closest_marker("lab"):
             dear.add(item.path)
-    items.sort(key=lambda item: (not item.nodeid.startswith(ONE_LAB), item.path not in dear))
+    items.sort(key=lambda item: (not item.nodeid.startswith(FIRST), item.path not in dear))
 
 
 def pytest_collection_finish() -> None:
