@@ -14,7 +14,6 @@ import click
 import pytest
 
 import jlremote
-from jlremote.cli.command import GROUPS
 from jlremote.cli.keyboard.local_terminal import LocalTerminal
 from jlremote.cli.program import EXAMPLES
 from jlremote.demo import demo
@@ -105,12 +104,6 @@ def test_a_wrong_call_prints_its_usage_line(path: str, jlr: Jlr) -> None:
     assert (
         "usage" not in jlr(*path.split(), "--no-such-option", "--json").stderr.partition("hint")[0]
     )
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_in_the_main_help_begins_like_the_help_of_the_command(name: str) -> None:
-    assert command(name).name == name
-    assert (command(name).help or "").split()[0] == COMMANDS[name][1].split()[0]
 
 
 EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
@@ -266,26 +259,6 @@ def test_the_main_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
     for code in (0, 1, 2, 3, 4, 5, 6, 7, 130):
         assert f" {code}  " in text
     assert max(map(len, text.splitlines())) <= 100
-
-
-def test_the_help_of_start_has_groups_in_one_column(
-    jlr: Jlr, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    text = jlr("start", "--help").stdout
-    options = text[: text.index("\nExamples:")]
-    titles = [line.rstrip(":") for line in options.splitlines() if re.match(r"[A-Z].*:$", line)]
-    assert titles == list(GROUPS)
-    rows = re.finditer(r"^  -.{0,25}?  +(?=\S)", options, re.MULTILINE)
-    assert len({len(row[0]) for row in rows}) == 1
-    assert not re.search(r"(\n {10,}\S.*){3}", options), "more than three lines of help"
-
-
-def test_a_command_whose_options_have_no_headings_has_one_group(jlr: Jlr) -> None:
-    for name, first in (("image build", "--on-host DIR"), ("open", "--browser NAME")):
-        text = jlr(*name.split(), "--help").stdout
-        assert f"\nOptions:\n  {first}" in text
-        assert not re.search("^(Session|This machine):$", text, re.MULTILINE)
 
 
 def test_the_version_is_that_of_the_package(jlr: Jlr) -> None:
