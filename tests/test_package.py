@@ -23,6 +23,8 @@ from tests.long import LONG
 STEM = f"jlremote-{__version__}"
 SCRIPTS = Path(sys.executable).parent
 
+pytestmark = pytest.mark.lab
+
 
 def run(*argv: str | Path, cwd: Path, **variables: str) -> str:
     """Run a program outside the checkout, and return its output."""
