@@ -114,8 +114,8 @@ def test_the_line_in_the_main_help_begins_like_the_help_of_the_command(name: str
 
 EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
 REPOSITORY = Path(jlremote.__file__).parent.parent
-GUIDES = sorted((REPOSITORY / "docs/guides").glob("*.md"))
-PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md")), *GUIDES]
+GUIDES = REPOSITORY / "docs/guides.md"
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
 MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 LINES = [
     part
@@ -157,7 +157,7 @@ def texts(*pages: Path) -> list[str]:
 
 
 SHOWN = calls(
-    [*EXAMPLES, *LINES, *(one for one in in_line(*texts(*GUIDES, DEMO)) if "…" not in one)]
+    [*EXAMPLES, *LINES, *(one for one in in_line(*texts(GUIDES, DEMO)) if "…" not in one)]
 )
 # In prose and in hints a command may stand without its arguments.
 MENTIONED = calls(
