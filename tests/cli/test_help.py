@@ -108,8 +108,8 @@ def test_a_wrong_call_prints_its_usage_line(path: str, jlr: Jlr) -> None:
 
 EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
 REPOSITORY = Path(jlremote.__file__).parent.parent
-GUIDES = sorted((REPOSITORY / "docs/guides").glob("*.md"))
-PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md")), *GUIDES]
+GUIDES = REPOSITORY / "docs/guides.md"
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
 MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 LINES = [
     part
@@ -151,7 +151,7 @@ def texts(*pages: Path) -> list[str]:
 
 
 SHOWN = calls(
-    [*EXAMPLES, *LINES, *(one for one in in_line(*texts(*GUIDES, DEMO)) if "…" not in one)]
+    [*EXAMPLES, *LINES, *(one for one in in_line(*texts(GUIDES, DEMO)) if "…" not in one)]
 )
 
 
