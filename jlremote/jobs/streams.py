@@ -29,8 +29,8 @@ def attach(
         LinkLost: the connection broke; the job goes on.
     """
     selector, first = handle.selector, handle.job.state == "created"
-    backend = _with_streams(handle)
-    script = handle.starting or backend.attach(handle.job.key, detach_keys, first=first)
+    assert isinstance(handle.backend, ContainerJobs), "no other jobs have a terminal"
+    script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
     try:
         run_attached(handle.host.process(script, terminal_of(screen)), screen)
     except TerminalClosed:
@@ -52,11 +52,6 @@ def attach(
     if job.detail:
         context.progress.note(f"`{selector}` ended: {job.detail}")
     return job.exit_code or 0, True
-
-
-def _with_streams(handle: JobHandle) -> ContainerJobs | ProcessJobs:
-    assert isinstance(handle.backend, (ContainerJobs, ProcessJobs)), "no other jobs have stdin"
-    return handle.backend
 
 
 @contextmanager
@@ -88,7 +83,8 @@ def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) 
 
     The script says when it has all; leaving it then would end an engine's client that passes it on.
     """
-    script, has_all = _with_streams(handle).feed(handle.job.key), False
+    assert isinstance(handle.backend, ContainerJobs | ProcessJobs), "no other jobs have stdin"
+    script, has_all = handle.backend.feed(handle.job.key), False
     try:
         with handle.host.process(script) as process:
             process.wait_connected()

@@ -4,13 +4,10 @@ Its text lies in the job's folder as `program`. Its arguments are an action and 
 
 - `begin`: begin the job in a process session of its own, and print what identifies its process.
   stdin has the plan, a JSON object: `argv`, and the `files` of the folder by name; with
-  `interactive` the command gets stdin from a named pipe, with `terminal` it has a terminal.
-  `variables` come before that, in the terminal where it prints `mark`. If `.waiter` is one of
-  the files, that program runs first, and becomes the command once it has GPUs.
+  `interactive` the command gets stdin from a named pipe. `variables` come before that. If
+  `.waiter` is one of the files, that program runs first, and becomes the command once it has GPUs.
 - `stdin COMMAND...`: become the command, once another program writes to the pipe.
 - `signal NAME`, `stop yes|no` (by force, or SIGTERM first): what they say.
-- `attach whole|missed KEYS`: connect this terminal to the job's, until the keys, in hexadecimal,
-  are typed; once the job ends wait until its end is recorded.
 
 `process` has five words: process and start of the command, the boot, and process and start of the
 keeper. `ways` has the commands that signal a job in a container, and that end all of its processes.
@@ -25,7 +22,6 @@ import sys
 import time
 from typing import Any, Dict, List
 
-from jlremote.remote import job_terminal
 from jlremote.remote.orphans import Adopter, become, begin, facts
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
@@ -63,7 +59,6 @@ class Keeper:
 
     def __init__(self, plan: Dict[str, Any], home: int) -> None:
         self.plan, self.home = plan, home  # the latter is where the command runs
-        self.variables = plan["variables"].encode("utf-8", "surrogateescape")
         self.stdin = os.open(os.devnull, os.O_RDONLY)
         self.identity = -1  # a pipe for what identifies the job
 
@@ -71,7 +66,7 @@ class Keeper:
         """Write the folder's files; raise `OSError` where that cannot be done."""
         files = dict.fromkeys((".process", ".exit", "began"), _ROOM)
         files.update(dict.fromkeys(("stdout", "stderr"), ""), **self.plan["files"])
-        if self.variables and not self.plan["terminal"]:
+        if self.plan["variables"]:
             files[".variables"] = self.plan["variables"]
         for name, text in files.items():
             _write(name, text)
@@ -117,11 +112,6 @@ class Keeper:
 
     def run(self, adopter: Adopter) -> int:
         """Run the command, and return its exit code."""
-        if self.plan["terminal"]:
-            terminal = job_terminal.JobTerminal(self.plan["mark"].encode(), self.variables)
-            terminal.begin(self.command(), self.become_job)
-            os.close(self.identity)
-            return terminal.to_the_end()
         os.dup2(self.stdin, 0)
         child = begin(self.command(), self.become_job)
         os.close(self.identity)
@@ -140,8 +130,7 @@ class Keeper:
 
     def become_job(self) -> None:
         """Record this process as the job's."""
-        if not self.plan["terminal"]:
-            os.setsid()
+        os.setsid()
         own, keeper = os.getpid(), os.getppid()
         identity = [own, facts(own)[19], _boot(), keeper, facts(keeper)[19]]
         text = " ".join(map(str, identity)) + "\n"
@@ -268,11 +257,6 @@ def main(arguments: List[str]) -> int:
         return _begin(home)
     if action == "stdin":
         return _become_with_stdin(home, rest)
-    if action == "attach":
-        keys = job_terminal.DetachFilter(bytes.fromhex(rest[1]))
-        if job_terminal.attach(rest[0] == "whole", keys):
-            BegunJob().ended(10)
-        return 0
     if action == "stop":
         return 0 if BegunJob().stop(rest[0] == "yes") else 1
     BegunJob().signal(rest[0])
