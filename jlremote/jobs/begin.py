@@ -104,16 +104,27 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
             hint="`jlr shell` in a session of the cluster has both; or put the input into a file "
             "there, and redirect it in the command",
         )
-    if request.terminal and (request.inside is not None or not runtime.has_containers):
-        host, inside = request.wanted.host, request.inside
-        place = host_word(host) if inside is None else f"{host}/{inside}"
-        line = shlex.join(("jlr", "shell", place, "--keep", "--", *request.command))
-        raise Usage("`-t` is for a job in a new container", hint=f"`{line}` keeps it in tmux")
+    own = request.inside is None and runtime.has_containers
+    if not own and (request.interactive or request.terminal):
+        raise _only_in_containers(request)
     if request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
             hint="use `--detach` and then `jlr job attach`, or an image that has the packages",
         )
+
+
+def _only_in_containers(request: RunRequest) -> Usage:
+    host, inside = request.wanted.host, request.inside
+    place = host_word(host) if inside is None else f"{host}/{inside}"
+    if inside is None and request.wanted.image is not None:  # an image that is a file
+        place = "SESSION"
+    keep = ("--keep",) if request.terminal else ()
+    line = shlex.join(("jlr", "shell", place, *keep, "--", *request.command))
+    return Usage(
+        f"`-{'t' if request.terminal else 'i'}` is for a job in a new container",
+        hint=f"`{line}` {'keeps it in tmux' if request.terminal else 'passes stdin to it'}",
+    )
 
 
 def _start_context(

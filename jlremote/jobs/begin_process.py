@@ -123,8 +123,7 @@ def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGp
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir, mark=mark)
-    taking = variables.take_first(private) if request.interactive else variables.TAKE
-    take = taking if private else ""
+    take = variables.TAKE if private else ""
     plan = ProcessPlan(
         name=start.name,
         argv=(),
@@ -135,7 +134,6 @@ def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGp
         mark=mark,
         sweep=runtime.sweep(name, mark, options.user),
         remove=request.remove,
-        interactive=request.interactive,
         wait=gpus.wait,
     )
     if runtime.has_containers:

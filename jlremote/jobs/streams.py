@@ -13,7 +13,6 @@ from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import JobHandle
 from jlremote.link.client.remote_process import RemoteProcess
-from jlremote.place.host.kept_jobs import GIVEN, ProcessJobs
 
 
 def attach(
@@ -65,7 +64,7 @@ def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
     if not handle.job.interactive:
         raise Usage(
             f"the job `{handle.selector}` has no stdin",
-            hint="begin it with `jlr run … -i` for that",
+            hint="begin it with `jlr run … --image IMAGE -i` for that",
         )
     failures: list[JlrError] = []
     threading.Thread(target=_feed, args=(handle, pieces, failures), daemon=True).start()
@@ -83,7 +82,7 @@ def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) 
 
     The script says when it has all; leaving it then would end an engine's client that passes it on.
     """
-    assert isinstance(handle.backend, ContainerJobs | ProcessJobs), "no other jobs have stdin"
+    assert isinstance(handle.backend, ContainerJobs), "no other jobs have stdin"
     script, has_all = handle.backend.feed(handle.job.key), False
     try:
         with handle.host.process(script) as process:
@@ -91,8 +90,6 @@ def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) 
             threading.Thread(target=_read, args=(pieces, process), daemon=True).start()
             for stream, _ in process:
                 has_all = has_all or stream == "stdout"
-        if not has_all and process.status == GIVEN:
-            failures.append(JlrError("another command already passed its stdin"))
     except JlrError as failure:
         if not has_all:
             failures.append(failure)

@@ -3,10 +3,9 @@
 Its text lies in the job's folder as `program`. Its arguments are an action and the folder:
 
 - `begin`: begin the job in a process session of its own, and print what identifies its process.
-  stdin has the plan, a JSON object: `argv`, and the `files` of the folder by name; with
-  `interactive` the command gets stdin from a named pipe. `variables` come before that. If
-  `.waiter` is one of the files, that program runs first, and becomes the command once it has GPUs.
-- `stdin COMMAND...`: become the command, once another program writes to the pipe.
+  stdin has the plan, a JSON object: `argv`, the `variables` that the command reads from its stdin,
+  and the `files` of the folder by name. If `.waiter` is one of them, that program runs first, and
+  becomes the command once it has GPUs.
 - `signal NAME`, `stop yes|no` (by force, or SIGTERM first): what they say.
 
 `process` has five words: process and start of the command, the boot, and process and start of the
@@ -22,7 +21,7 @@ import sys
 import time
 from typing import Any, Dict, List
 
-from jlremote.remote.orphans import Adopter, become, begin, facts
+from jlremote.remote.orphans import Adopter, begin, facts
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 STAYS = 9  # the exit status of a sweep that leaves a process running
@@ -59,22 +58,18 @@ class Keeper:
 
     def __init__(self, plan: Dict[str, Any], home: int) -> None:
         self.plan, self.home = plan, home  # the latter is where the command runs
-        self.stdin = os.open(os.devnull, os.O_RDONLY)
+        self.stdin = -1
         self.identity = -1  # a pipe for what identifies the job
 
     def prepare(self) -> None:
         """Write the folder's files; raise `OSError` where that cannot be done."""
         files = dict.fromkeys((".process", ".exit", "began"), _ROOM)
         files.update(dict.fromkeys(("stdout", "stderr"), ""), **self.plan["files"])
-        if self.plan["variables"]:
-            files[".variables"] = self.plan["variables"]
+        files.update({".variables": self.plan["variables"]})
         for name, text in files.items():
             _write(name, text)
-        if self.plan["interactive"]:
-            os.mkfifo("stdin", 0o600)
-        elif ".variables" in files:
-            self.stdin = os.open(".variables", os.O_RDONLY)
-            os.unlink(".variables")
+        self.stdin = os.open(".variables", os.O_RDONLY)
+        os.unlink(".variables")
 
     def launch(self) -> int:
         """Keep the job in a process of its own; print what identifies it, and return a status."""
@@ -120,11 +115,8 @@ class Keeper:
 
     def command(self) -> List[bytes]:
         command, folder = _encoded(self.plan["argv"]), os.getcwdb()
-        python = os.fsencode(sys.executable)
-        if self.plan["interactive"]:
-            program = os.path.join(folder, b"program")
-            command = [python, b"-IS", program, b"stdin", folder, *command]
         if ".waiter" in self.plan["files"]:
+            python = os.fsencode(sys.executable)
             command = [python, b"-I", os.path.join(folder, b".waiter"), folder, *command]
         return command
 
@@ -185,8 +177,7 @@ class BegunJob:
             return
         if name == "KILL" and self.in_container and not self.signal_argv:
             self.sweep("KILL")  # the client would die without a word to the other side
-        has_begun = not (os.path.exists("stdin") or os.path.exists("waiting"))
-        if self.signal_argv and has_begun:
+        if self.signal_argv and not os.path.exists("waiting"):
             subprocess.call([*self.signal_argv, name], stdin=subprocess.DEVNULL)
             return
         with contextlib.suppress(ProcessLookupError):
@@ -239,15 +230,6 @@ def _begin(home: int) -> int:
     return keeper.launch()
 
 
-def _become_with_stdin(home: int, command: List[str]) -> int:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.dup2(os.open("stdin", os.O_RDONLY), 0)
-    os.unlink("stdin")
-    os.fchdir(home)
-    become([os.fsencode(word) for word in command])
-    return 0
-
-
 def main(arguments: List[str]) -> int:
     """Do an action, and return the exit status."""
     action, folder, *rest = arguments
@@ -255,8 +237,6 @@ def main(arguments: List[str]) -> int:
     os.chdir(folder)
     if action == "begin":
         return _begin(home)
-    if action == "stdin":
-        return _become_with_stdin(home, rest)
     if action == "stop":
         return 0 if BegunJob().stop(rest[0] == "yes") else 1
     BegunJob().signal(rest[0])

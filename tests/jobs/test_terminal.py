@@ -74,11 +74,11 @@ def test_a_terminal_that_cannot_be_given_is_refused(
         terminal.wait_for(f"`lab/{name}` did not start")
     assert owner.jlr("job", "attach", f"lab/{name}").status == 6
     for where, place in ((("--runtime", "none"), "lab"), (("--in", inside.name), inside.name)):
-        elsewhere = owner.jlr(*run, *where, "-td", "--", "echo", "it's")
-        assert elsewhere.status == 2, elsewhere
-        assert "`-t` is for a job in a new container" in elsewhere.stderr
-        kept = f"{place} --keep -- echo 'it'\"'\"'s'`"
-        assert kept in elsewhere.stderr
+        for option, keep in (("-t", " --keep"), ("-i", "")):
+            elsewhere = owner.jlr(*run, *where, f"{option}d", "--", "echo", "it's")
+            assert elsewhere.status == 2, elsewhere
+            assert f"`{option}` is for a job in a new container" in elsewhere.stderr
+            assert f"{place}{keep} -- echo 'it'\"'\"'s'`" in elsewhere.stderr
     begun = owner.jlr(*run, "--image", "lab/plain", "-itd", "--", "sh")
     assert begun.status == 0, begun
     with at_terminal(owner, "job", "attach", name) as terminal:

@@ -72,7 +72,7 @@ def test_a_signal_goes_into_the_container_once_something_runs_there(running: Run
     job.signal("INT")
     assert Path("told").read_text() == "signal INT\n"
     assert running.poll() is None
-    Path("stdin").touch()  # which the command waits for
+    Path("waiting").touch()  # the command has not begun
     job.signal("INT")
     assert running.wait(PATIENCE) == -signal.SIGINT
 
