@@ -246,7 +246,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "framing": (framed, "\nm begin one\nx\nm end one 0\n"),
     "pull": (lambda text: taken(Transfer(), text), "0123456789ab: Downloading  36.45kB/2.001MB\n"),
     "build": (
-        lambda text: (taken(BuildLog(), text), BuildLog(text.split("\n")).failed_at("FROM a\n")),
+        lambda text: taken(BuildLog(), text),
         "Step 2/3 : RUN a\n  3 | >>> RUN b\nparse error on line 4: x\n",
     ),
     "terminal": (lambda text: shown(text), "\x1b[2Aa\x1b[1;31mb\r\x1b[3Kc\x1b[9Dd"),
