@@ -229,7 +229,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "sinfo": (read_gpus, f"a{FIELD}b{FIELD}gpu:a100:2{FIELD}gpu:1{FIELD}idle\n" * 2),
     "jobs": (
         kept_jobs.read,
-        "\x1f".join(("a", "c", "", "", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
+        "\x1f".join(("a", "c", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
     ),
     "image files": (file_scripts.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
