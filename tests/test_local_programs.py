@@ -28,7 +28,6 @@ STARTERS = {
     "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
     "kernels.bridge": "the end of a kernel: an id that `argument` lets through",
     "demo.command_session": "the demo's host: what its own link sends it",
-    "demo.local_engine": "the demo's engine: fixed words",
 }
 MODULES = {
     "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},
