@@ -32,7 +32,7 @@ LADDER = {
     "jupyter": "place",
     "kernels": "hosts jupyter laptop place selection sessions",
     "laptop": "",
-    "link": "editors jobs jupyter laptop link.wire mounts place ssh",
+    "link": "editors jobs jupyter laptop link.wire mounts output place ssh",
     "link.client": "jupyter link.wire place",
     "link.wire": "jupyter laptop",
     "listing": "containers forwards hosts jobs jupyter "

@@ -50,7 +50,12 @@ if TYPE_CHECKING:
     common=True,
 )
 @option("-d --detach", "Print the job's name and do not wait.", group="Session", common=True)
-@option("-i --interactive", "With --image: stdin, this one.", group="Session", common=True)
+@option(
+    "-i --interactive",
+    "With --image: pass this command's stdin to the job.",
+    group="Session",
+    common=True,
+)
 @option("-t --tty terminal", "With --image: a terminal, this one.", group="Session", common=True)
 @detach_keys_option
 @container_flags.creation_options
