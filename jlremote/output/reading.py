@@ -20,7 +20,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Reader, Record
-from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
+from jlremote.output.runs import GONE, UNSURE, Run, Runs, is_run, last_known
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
@@ -45,8 +45,10 @@ def recorded(
 ) -> Recorded:
     """Return what is recorded of a session, or the end of what each kernel said.
 
+    `notebook` may be the id of a run of `jlr exec`.
+
     Raises:
-        NotFound: there is no such session or notebook, or nothing records it.
+        NotFound: there is no such session, notebook or run, or nothing records it.
         Usage: several notebooks end in `notebook`.
     """
     session = session_selection.chosen(selector, context)
@@ -60,8 +62,13 @@ def recorded(
         runs.take(record)
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
-        name = chosen(notebook, [run.notebook for run in selected])
-        selected = [run for run in selected if run.notebook == name]
+        if is_run(notebook):
+            selected = [run for run in selected if run.request == notebook]
+            if not selected:
+                raise _no_run(notebook, session)
+        else:
+            name = chosen(notebook, [run.notebook for run in selected])
+            selected = [run for run in selected if run.notebook == name]
         kernels = {run.kernel for run in selected}
         lost = [record for record in lost if record.kernel in kernels]
     return Recorded(session, host, selected, lost, reader.left_out)
@@ -72,7 +79,8 @@ def followed(
 ) -> Iterator[Record | None]:
     """Yield what is recorded, `None` where that ends for now, and then what comes, without end.
 
-    After a loss of the connection it goes on where it was: no record is lost or comes twice.
+    After a loss of the connection it goes on where it was: no record is lost or comes twice. Where
+    `notebook` is the id of a run of `jlr exec`, the records end with it.
 
     Raises:
         NotFound, Usage: as of `recorded`.
@@ -86,10 +94,12 @@ def followed(
     before.sort(key=attrgetter("time"))
     before += last_known(before, GONE) if served is False else []
     name = None
-    if notebook is not None:
+    if notebook is not None and not is_run(notebook):
         name = chosen(notebook, [record.notebook for record in before])
     after = (record for record in records if record is not None)
     every: Iterator[Record | None] = itertools.chain(before, (None,), after)
+    if notebook is not None and is_run(notebook):
+        return _of_run(every, notebook)
     return _of_notebook(every, name) if name else every
 
 
@@ -204,6 +214,26 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
         f"no output of a notebook `{typed}` is recorded",
         hint=did_you_mean(typed, known) or (f"recorded: {names}" if names else "no cell has run"),
     )
+
+
+def _no_run(run: str, session: SessionRecord) -> NotFound:
+    waits = f"`jlr output -f {shlex.quote(session.selector)} {run}` waits for it"
+    return NotFound(f"no run `{run}` is recorded in `{session.selector}`", hint=waits)
+
+
+def _of_run(records: Iterable[Record | None], run: str) -> Iterator[Record | None]:
+    """Yield the records of a run until its end, or that of its kernel."""
+    kernel, over, is_new = "", False, False
+    for record in records:
+        if record is None:
+            is_new = True
+            yield None
+        elif record.request == run or (record.kind == "kernel" and record.kernel == kernel):
+            kernel = record.kernel
+            over = over or record.kind in ("end", "kernel")
+            yield record
+        if over and is_new:
+            return
 
 
 def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record | None]:
