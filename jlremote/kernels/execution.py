@@ -67,6 +67,10 @@ class ExecPlace:
         """Return the command that shows what a run printed."""
         return f"jlr output {option}{shlex.quote(self.session.selector)} {run}"
 
+    def to_json(self) -> dict[str, Any]:
+        place = {"host": self.session.host, "name": self.session.name}
+        return place | {"notebook": self.kernel.notebook, "kernel": self.kernel.id}
+
 
 def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Iterator[Record]]:
     """Return where cells run, and what they say: the records of each until its end.
@@ -83,7 +87,7 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Iterator
     if request.notebook is None:
         kernel = exec_kernel.of_exec(api, context)
     else:
-        kernel = exec_kernel.of_notebook(request.notebook, api, session.selector)
+        kernel = exec_kernel.of_notebook(request.notebook, api)
     place = ExecPlace(session, kernel)
     if kernel.state == "busy" and not request.waits:
         raise Busy(
@@ -129,7 +133,7 @@ class _Execution:
     def _records_of(self, code: str) -> Iterator[Record]:
         self._code, self._run = code, new_run()
         self._sent = self._begun = self._idle = False
-        self._status = ""
+        self._status = self._question = ""
         if self._socket is not None:
             self._send_code()
         while not (self._status == "aborted" or (self._status and self._idle)):
@@ -221,15 +225,15 @@ class _Execution:
 
     def _answered(self) -> None:
         if self._sent:
-            raise self._ended("the connection was lost, and with it how it ended")
+            shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
+            lost = "the connection was lost, and with it how"
+            raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
         self._send_code()
         self._waits = False
 
     def _record(self, kind: str, content: dict[str, Any]) -> Record:
         kernel = self._place.kernel
-        return Record(
-            time.time(), kernel.id, kind, kernel.notebook, None, self._run, content=content
-        )
+        return Record(time.time(), kernel.id, kind, kernel.notebook, None, self._run, content)
 
     def _answer(self, asked: dict[str, Any]) -> None:
         """Ask the person for what `input()` waits for; Ctrl-D ends the input."""

@@ -63,9 +63,7 @@ def recorded(
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
         if is_run(notebook):
-            selected = [run for run in selected if run.request == notebook]
-            if not selected:
-                raise _no_run(notebook, session)
+            selected = _only(notebook, selected, session)
         else:
             name = chosen(notebook, [run.notebook for run in selected])
             selected = [run for run in selected if run.notebook == name]
@@ -195,7 +193,9 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
     )
 
 
-def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
+def chosen(
+    typed: str, notebooks: Iterable[str | None], missing: str = "no output is recorded of"
+) -> str:
     """Return the path of the notebook that was typed in full, or by its end.
 
     Raises:
@@ -211,14 +211,16 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
     if matches:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
     raise NotFound(
-        f"no output of a notebook `{typed}` is recorded",
-        hint=did_you_mean(typed, known) or (f"recorded: {names}" if names else "no cell has run"),
+        f"{missing} a notebook `{typed}`",
+        hint=did_you_mean(typed, known) or (f"known: {names}" if names else "no cell has run"),
     )
 
 
-def _no_run(run: str, session: SessionRecord) -> NotFound:
-    waits = f"`jlr output -f {shlex.quote(session.selector)} {run}` waits for it"
-    return NotFound(f"no run `{run}` is recorded in `{session.selector}`", hint=waits)
+def _only(ident: str, runs: list[Run], session: SessionRecord) -> list[Run]:
+    if found := [run for run in runs if run.request == ident]:
+        return found
+    waits = f"`jlr output -f {shlex.quote(session.selector)} {ident}` waits for it"
+    raise NotFound(f"no run `{ident}` is recorded in `{session.selector}`", hint=waits)
 
 
 def _of_run(records: Iterable[Record | None], run: str) -> Iterator[Record | None]:

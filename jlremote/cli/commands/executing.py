@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,13 +11,9 @@ from jlremote.cli.command import command, option
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import AS_JSON, as_json
-from jlremote.errors import EXIT_INTERRUPTED, JlrError, NotFound, Usage
+from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line, reason_of
 from jlremote.times import seconds_of
-
-if TYPE_CHECKING:
-    from jlremote.cli.screen.exec_output import Sink
-    from jlremote.kernels.execution import ExecPlace
 
 
 def _lines_too(context: click.Context, _option: click.Parameter, value: bool) -> bool:
@@ -77,44 +72,20 @@ def execute(
     cells = [code] if code is not None else _cells(str(file))
     seconds = None if timeout is None else seconds_of(timeout, "`--timeout`")
     asks = not invocation.no_input and file != "-" and LocalTerminal().in_foreground
-    folder = _folder(out)
-    context = invocation.context()
+    folder, context = _folder(out), invocation.context()
+    from jlremote.cli.screen import exec_output
     from jlremote.kernels import execution
 
     request = execution.ExecRequest(session, cells, notebook, seconds, not no_wait, asks)
     place, records = execution.execute(request, context)
-    sink, status, count = _sink(place, lines=json_lines), "ok", 0
+    if json_lines or not as_json():
+        take = exec_output.as_lines(place) if json_lines else exec_output.as_text()
+        return exec_output.show(records, take, folder, context)
+    told = exec_output.ExecObject(place)
     try:
-        for record in records:
-            files = []
-            if folder is not None and record.kind in ("display_data", "execute_result"):
-                count += 1
-                files = _saved(record, folder, f"{record.request}-{count}")
-            for written in files:
-                context.progress.note(f"wrote `{written}`")
-            sink.take(record, files)
-            if record.kind == "error" and record.text("ename") == "KeyboardInterrupt":
-                status = "interrupted"
-            elif record.kind == "end" and status == "ok":
-                status = record.text("status")
+        return exec_output.show(records, told.take, folder, context)
     finally:
-        sink.end()
-    return {"ok": 0, "interrupted": EXIT_INTERRUPTED}.get(status, 1)
-
-
-def _sink(place: ExecPlace, *, lines: bool) -> Sink:
-    from jlremote.cli.screen.exec_output import ExecEvents, ExecObject, ExecText
-
-    if lines:
-        return ExecEvents(place)
-    return ExecObject(place) if as_json() else ExecText()
-
-
-def _saved(record: Any, folder: Path, name: str) -> list[Path]:
-    from jlremote.output import rich_files
-    from jlremote.output.runs import output_of
-
-    return rich_files.save(output_of(record), folder, name)
+        told.show()
 
 
 def _folder(out: str | None) -> Path | None:

@@ -96,7 +96,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Any:
         known = replace(OWN, state=state)
         monkeypatch.setattr(exec_kernel, "of_exec", lambda *_: known)
         try:
-            request = ExecRequest(None, ("code",), **how)
+            request = ExecRequest(None, how.pop("cells", ("code",)), **how)
             _, told = execute(request, context(notes))
             records.extend(told)
         except JlrError as error:
@@ -123,10 +123,12 @@ def test_after_a_loss_the_code_is_not_asked_for_again(ran: Any) -> None:
     fake, _, error = ran(script | {"kernel_info_request": [[READY]]})
     assert fake.kinds == ["execute_request", "kernel_info_request"]
     run = fake.sent[0].id
-    assert error.message == f"`{run}` has ended: the connection was lost, and with it how it ended"
-    assert error.hint == f"`jlr output dgx/cont1 {run}` shows what it printed"
-    fake, records, error = ran({"execute_request": [[ENDS[0], AGAIN, *ENDS[1:]]]})
-    assert (error, [record.kind for record in records]) == (None, ["code", "end"])
+    assert error.message == f"the connection was lost, and with it how `{run}` ended"
+    assert error.hint == f"`jlr output dgx/cont1 {run}` shows what is recorded of it"
+    script = {"execute_request": [[ENDS[0], AGAIN, *ENDS[1:]], ENDS]}
+    script |= {"kernel_info_request": [[READY]]}
+    fake, records, error = ran(script, cells=("1", "2"))
+    assert (error, [record.kind for record in records]) == (None, ["code", "end"] * 2)
 
 
 @pytest.mark.parametrize(
@@ -235,13 +237,12 @@ def test_exec_has_one_kernel_which_is_started_once(api: Api, taken: str, ended: 
 def test_a_notebook_is_called_by_its_path_or_its_end() -> None:
     twin = replace(NOTEBOOK, notebook="old/train.ipynb", id="n2")
     api = cast("JupyterApi", Api([NOTEBOOK, OWN, twin]))
-    assert exec_kernel.of_notebook("work/train.ipynb", api, "dgx/cont1").id == "n1"
-    assert exec_kernel.of_notebook("old/train.ipynb", api, "dgx/cont1").id == "n2"
+    assert exec_kernel.of_notebook("work/train.ipynb", api).id == "n1"
+    assert exec_kernel.of_notebook("old/train.ipynb", api).id == "n2"
     with pytest.raises(Usage, match="several notebooks are called"):
-        exec_kernel.of_notebook("train.ipynb", api, "dgx/cont1")
-    with pytest.raises(NotFound) as missing:
-        exec_kernel.of_notebook("eval 2.ipynb", api, "dgx/cont1")
-    assert "`jlr open dgx/cont1 'eval 2.ipynb'`" in str(missing.value.hint)
+        exec_kernel.of_notebook("train.ipynb", api)
+    with pytest.raises(NotFound, match="no kernel runs for a notebook `eval"):
+        exec_kernel.of_notebook("eval.ipynb", api)
 
 
 def test_images_and_html_become_files_of_our_names(tmp_path: Path) -> None:
