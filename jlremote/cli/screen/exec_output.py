@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from jlremote.cli.screen.program_output import JobOutput
@@ -82,7 +83,8 @@ class ExecObject:
         self._files += files
         if isinstance(data := record.content.get("data"), dict):
             self._cut |= not files and any(str(kind).startswith("image/") for kind in data)
-            record.content["data"] = {"text/plain": data.get("text/plain", "")}
+            text = {"data": {"text/plain": data.get("text/plain", "")}}
+            record = replace(record, content=record.content | text)
         self._runs.take(record)
         self._size += size_of(output_of(record))
         if self._size > 2 * MOST_CHARACTERS:
