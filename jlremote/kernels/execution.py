@@ -6,15 +6,15 @@ the rest comes over the next one, or is in `jlr output`.
 
 from __future__ import annotations
 
+import os
 import queue
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from jlremote.errors import (
     Authentication,
@@ -72,7 +72,7 @@ class ExecPlace:
         return place | {"notebook": self.kernel.notebook, "kernel": self.kernel.id}
 
 
-def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Iterator[Record]]:
+def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generator[Record]]:
     """Return where cells run, and what they say: the records of each until its end.
 
     The records end with the first cell that fails. Ctrl-C interrupts the cell, a second one leaves
@@ -116,19 +116,23 @@ class _Execution:
         self._told_loss = False
         self._tries = 0  # to come back
 
-    def records(self) -> Iterator[Record]:
-        with on_ctrl_c(self._interrupted):
-            self._kernel.begin()
-            if self._waits:
-                self._context.progress.note("the kernel is busy; waiting for the cell that runs")
-            try:
+    def records(self) -> Generator[Record]:
+        self._kernel.begin()
+        if self._waits:
+            self._context.progress.note("the kernel is busy; waiting for the cell that runs")
+        try:
+            with on_ctrl_c(self._interrupted):
                 for code in self._request.cells:
                     yield from self._records_of(code)
                     if self._status != "ok":
                         return
-            finally:
-                if self._socket is not None:
-                    self._kernel.leave(self._socket)
+        except GeneratorExit:  # as where the output's reader has ended
+            if not self._interrupts:
+                self._context.progress.note(self._goes_on())
+            raise
+        finally:
+            if self._socket is not None:
+                self._kernel.leave(self._socket)
 
     def _records_of(self, code: str) -> Iterator[Record]:
         self._code, self._run = code, new_run()
@@ -194,7 +198,7 @@ class _Execution:
     def _send(
         self, kind: str, content: dict[str, Any], channel: str = "shell", ident: str = ""
     ) -> str:
-        header = {"msg_id": ident or uuid4().hex, "msg_type": kind, "version": "5.3"}
+        header = {"msg_id": ident or os.urandom(16).hex(), "msg_type": kind, "version": "5.3"}
         assert self._socket is not None
         message = Message(channel, header, {}, {}, content, [])
         with suppress(JlrError):  # the next connection asks what became of the run
@@ -253,13 +257,16 @@ class _Execution:
     def _interrupted(self) -> None:
         if self._asking:
             raise KeyboardInterrupt
-        if not self._sent:
-            raise KeyboardInterrupt("the code was not run")
         if not self._begun or self._interrupts:
-            goes_on = "runs on" if self._begun else "waits for another cell, and will run"
-            shows = f"`{self._place.rest(self._run, '-f ')}` shows the rest"
-            raise KeyboardInterrupt(f"`{self._run}` {goes_on}; {shows}")
+            self._interrupts += 1
+            raise KeyboardInterrupt(self._goes_on())
         self._interrupt()
+
+    def _goes_on(self) -> str:
+        if not self._sent:
+            return "the code was not run"
+        goes_on = "runs on" if self._begun else "waits for another cell, and will run"
+        return f"`{self._run}` {goes_on}; `{self._place.rest(self._run, '-f ')}` shows the rest"
 
     def _interrupt(self) -> None:
         """Interrupt the cell in a thread: output comes meanwhile, and the host may be away."""

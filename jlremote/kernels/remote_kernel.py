@@ -7,6 +7,7 @@ subprotocol gets JSON, or JSON and buffers in one binary message, from servers o
 from __future__ import annotations
 
 import json
+import os
 import queue
 import struct
 import threading
@@ -15,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
-from uuid import uuid4
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
@@ -76,7 +76,7 @@ class RemoteKernel:
         self._reach = reach
         self._wake = wake
         # Jupyter keeps what a kernel says for the client of this id while it is away.
-        self._session = uuid4().hex
+        self._session = os.urandom(16).hex()
         self._received = 0  # how many of its messages have come
         self._over = False
 

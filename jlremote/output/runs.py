@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ KERNEL_ENDS = ("died", "restarted", "ended", GONE)  # what ends a run with its k
 
 def new_run() -> str:
     """Return the id of a new run of `jlr exec`."""
-    return f"run-{secrets.token_hex(6)}"
+    return f"run-{os.urandom(6).hex()}"
 
 
 def is_run(typed: str) -> bool:

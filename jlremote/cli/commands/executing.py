@@ -67,11 +67,9 @@ def execute(
         session, file = None, session
     if (code is None) == (file is None):
         raise Usage("one of `-c CODE` and FILE is needed", hint="`jlr exec -c 1+1`; `-` is stdin")
-    from jlremote.cli.keyboard.local_terminal import LocalTerminal
-
     cells = [code] if code is not None else _cells(str(file))
     seconds = None if timeout is None else seconds_of(timeout, "`--timeout`")
-    asks = not invocation.no_input and file != "-" and LocalTerminal().in_foreground
+    asks = not invocation.no_input and sys.stdin.isatty()
     folder, context = _folder(out), invocation.context()
     from jlremote.cli.screen import exec_output
     from jlremote.kernels import execution

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,11 +21,17 @@ from jlremote.text import without_controls
 
 MOST_CHARACTERS = 64_000  # of an object's outputs
 _SHOWN = ("display_data", "execute_result")
+Records = Generator[Record]
 Take = Callable[[Record, list[str]], None]  # a record and the files that were written for it
 
 
-def show(records: Iterable[Record], take: Take, folder: Path | None, context: Context) -> int:
+def show(records: Records, take: Take, folder: Path | None, context: Context) -> int:
     """Show records as they come, with files in a folder; return the exit code."""
+    with closing(records):  # which says that the run goes on
+        return _shown(records, take, folder, context)
+
+
+def _shown(records: Records, take: Take, folder: Path | None, context: Context) -> int:
     code = written = 0
     for record in records:
         files: list[str] = []

@@ -7,6 +7,7 @@ import queue
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -80,6 +81,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Any:
         script: dict[str, list[list[Any]]],
         state: str = "idle",
         notes: Notes | None = None,
+        most: int | None = None,
         **how: Any,
     ) -> tuple[FakeKernel, list[Record], JlrError | None]:
         fake, records = FakeKernel(script), list[Record]()
@@ -98,7 +100,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Any:
         try:
             request = ExecRequest(None, how.pop("cells", ("code",)), **how)
             _, told = execute(request, context(notes))
-            records.extend(told)
+            records.extend(islice(told, most))
+            told.close()
         except JlrError as error:
             return fake, records, error
         return fake, records, None
@@ -159,6 +162,14 @@ def test_a_busy_kernel_is_asked_once_it_is_free(ran: Any) -> None:
         assert isinstance(error, Busy)
         assert words in error.message
         assert "execute_request" not in fake.kinds
+
+
+def test_a_run_whose_reader_has_gone_is_named(ran: Any) -> None:
+    notes = Notes()
+    fake, _, _ = ran({"execute_request": [[says("status"), *ENDS[:1]]]}, notes=notes, most=1)
+    run = fake.sent[0].id
+    assert notes.notes == [f"`{run}` runs on; `jlr output -f dgx/cont1 {run}` shows the rest"]
+    assert fake.left
 
 
 @pytest.mark.parametrize("state", ["idle", "busy"])
