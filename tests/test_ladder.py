@@ -30,7 +30,7 @@ LADDER = {
     "images": "hosts jupyter laptop link.client place selection",
     "jobs": "containers forwards gpus hosts images jupyter laptop link.client place selection",
     "jupyter": "place",
-    "kernels": "hosts jupyter laptop place selection sessions",
+    "kernels": "hosts jupyter laptop output place selection sessions",
     "laptop": "",
     "link": "editors jobs jupyter laptop link.wire mounts output place ssh",
     "link.client": "jupyter link.wire place",
