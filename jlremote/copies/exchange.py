@@ -23,9 +23,7 @@ _COMPLAINT_BYTES = 2000
 # What programs say beside the cause, and what it is in plain words.
 _NOISE = (
     (
-        re.compile(
-            r"^(?:\S*/)?(?:tar|bsdtar|rsync|sh|mv|chmod): (?:(?:line )?\d+: )?(?:\[\w+\] )?"
-        ),
+        re.compile(r"^(?:\S*/)?(?:tar|bsdtar|sh|mv|chmod): (?:(?:line )?\d+: )?(?:\[\w+\] )?"),
         "",
     ),
     (re.compile(r"[^\s\"']*\.jlr-\w+\.part/+(?:files/+|\d+/+)?|^files/"), ""),

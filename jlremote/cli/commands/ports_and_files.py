@@ -231,8 +231,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
 
     WHERE:PATH is a remote path, any other is on this machine; WHERE is a SESSION, HOST/CONTAINER or
     HOST. Times are kept. A file appears under its name once it is whole. Links that lead out of a
-    copied folder are left out. A folder goes by rsync where both machines have it, so only what
-    differs is sent; all else goes by tar.
+    copied folder are left out.
 
     Examples:
         jlr cp data.csv cont1:/data/          # into the session's container
