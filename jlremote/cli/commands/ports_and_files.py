@@ -1,4 +1,4 @@
-"""`jlr forward`, `jlr cp` and `jlr mount`."""
+"""`jlr forward`, `jlr cp`, `jlr sync` and `jlr mount`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jlremote.errors import Usage
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
+    from jlremote.copies.sync import SyncRequest
     from jlremote.hosts.context import Context
 
 
@@ -248,3 +249,57 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
         answer_json(vars(copied))
+
+
+@command("sync")
+@click.argument("local", required=False, shell_complete=candidates.copied)
+@click.argument(
+    "target", metavar="[SESSION[:DIR]]", required=False, shell_complete=candidates.copied
+)
+@option("--overwrite", "Replace files that changed there, or were there before.")
+@option("--dry-run", "Print what would be sent and deleted; change nothing.")
+@shared.json_option("Print what was done as a JSON object.")
+def sync(
+    invocation: Invocation, local: str | None, target: str | None, overwrite: bool, dry_run: bool
+) -> None:
+    """Make a folder of a session like the folder LOCAL of this machine, by default this one.
+
+    What `.gitignore` and `.jlrignore` name stays here, and so does `.git`. DIR is by default the
+    folder in which shells and jobs begin there; where that is `/` or the home folder, the one in it
+    with the name of LOCAL. A file appears there once it is whole. Deleted is only what an earlier
+    sync brought; a file that changed there, or was there before, is named and stays.
+
+    It needs Python 3.6 or later there.
+
+    Examples:
+        jlr sync                              # this folder, to the latest session
+        jlr sync ~/proj cont1:/data/proj      # or dgx:proj, without a session
+        jlr sync . cont1 --dry-run
+    """
+    from jlremote.copies import sync as workflow
+
+    context = invocation.context()
+    request = _sync_request(local, target, overwrite=overwrite, dry=dry_run)
+    result = workflow.sync(request, context)
+    if as_json():
+        answer_json(vars(result))
+    elif dry_run:
+        for act, names in (("send", result.sent), ("delete", result.deleted)):
+            for name in names:
+                answer_either(f"{act} {one_line(name)}", name)
+    workflow.check_conflicts(request, result)
+
+
+def _sync_request(
+    local: str | None, target: str | None, *, overwrite: bool, dry: bool
+) -> SyncRequest:
+    from pathlib import Path
+
+    from jlremote.copies.sync import SyncRequest
+    from jlremote.laptop.typed_place import with_path
+
+    if target is None and local is not None and not local.startswith(("/", ".", "~")):
+        local, target = None, local
+    where, into = with_path(target or "") or (target, None)
+    folder = Path(local or ".").expanduser()
+    return SyncRequest(folder, where, into or None, overwrite=overwrite, dry=dry)
