@@ -58,6 +58,7 @@ OWNERS = {
     "platformdirs": {"laptop"},
     "keyring": {"laptop", "ssh"},
     "jeepney": {"laptop"},
+    "watchfiles": {"copies"},
     "websocket": {"jupyter"},
     "zmq": {"remote", "kernels"},
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 IGNORE_FILES = (".gitignore", ".jlrignore")  # the later one decides
-_NEVER = (".git", OWN)
+NEVER = (".git", OWN)
 _LEAVE_OUT = "leave it out in `.jlrignore`, or make it readable"
 
 # The rules of a folder and of those above it, each with the length of its name with a slash.
@@ -43,7 +43,7 @@ def read_tree(folder: Path, leave_out: Callable[[str], None]) -> dict[str, State
         for entry in entries:
             name = f"{above}{entry.name}"
             is_folder = entry.is_dir(follow_symlinks=False)
-            if entry.name in _NEVER or _is_ignored(rules, name, is_folder=is_folder):
+            if entry.name in NEVER or _is_ignored(rules, name, is_folder=is_folder):
                 continue
             if state := _state(folder, entry, name, leave_out):
                 found[name] = state

@@ -65,6 +65,7 @@ class Synced:
     kept: tuple[str, ...]  # what changed there, and not here
     conflicts: tuple[str, ...]  # what differs, and was not replaced
     skipped: tuple[str, ...]  # what of this folder was left out, and why
+    before: str  # the other folder that was brought there before, empty for none
 
 
 def sync(request: SyncRequest, context: Context) -> Synced:
@@ -77,21 +78,26 @@ def sync(request: SyncRequest, context: Context) -> Synced:
         JlrError: files were not replaced, because they had changed there as well.
     """
     _check(request.local)
-    report = CopyReport(context.progress)
-    with context.progress.step("Sync"), plain_errors():
-        place = CopyPlace(request.where, context)
+    with context.progress.step("Sync"):
+        result = exchanged(request, CopyReport(context.progress), CopyPlace(request.where, context))
+    _tell(request, result, context)
+    return result
+
+
+def exchanged(request: SyncRequest, report: CopyReport, place: CopyPlace) -> Synced:
+    """Do what `sync` does, and tell nothing but what is left out."""
+    with plain_errors():
         done, changing = _Round(request, report, place).run()
         for _ in range(_ROUNDS - 1):
             if changing:
-                before, (done, changing) = done, _Round(request, report, place).run()
+                earlier, (done, changing) = done, _Round(request, report, place).run()
                 for acts in ("sent", "deleted"):
-                    done[acts] = before[acts] + done[acts]
+                    done[acts] = earlier[acts] + done[acts]
     for name in changing:
         report.leave_out(f"did not send `{one_line(name)}`: it changes all the time")
     lists = {name: tuple(map(str, done[name])) for name in ("sent", "deleted", "kept", "conflicts")}
-    result = Synced(done["into"], bytes=report.total, skipped=tuple(report.skipped), **lists)
-    _tell(request, result, str(done["before"]), context)
-    return result
+    skipped, before = tuple(report.skipped), str(done["before"])
+    return Synced(done["into"], bytes=report.total, skipped=skipped, before=before, **lists)
 
 
 def check_conflicts(request: SyncRequest, result: Synced) -> None:
@@ -100,7 +106,7 @@ def check_conflicts(request: SyncRequest, result: Synced) -> None:
         files = f"{len(result.conflicts)} files" if len(result.conflicts) > 1 else "one file"
         raise JlrError(
             f"{files} in `{request.place}` changed there, or were there before, and differ from "
-            f"those here: {_named(result.conflicts)}",
+            f"those here: {named(result.conflicts)}",
             hint=f"`{request.command} --overwrite` replaces them",
         )
 
@@ -115,19 +121,20 @@ def _check(local: Path) -> None:
         )
 
 
-def _tell(request: SyncRequest, result: Synced, before: str, context: Context) -> None:
+def _tell(request: SyncRequest, result: Synced, context: Context) -> None:
     note = context.progress.note
-    if before and (result.kept or result.conflicts):
-        note(f"`{one_line(before)}` was synced into this folder before")
+    if result.before and (result.kept or result.conflicts):
+        note(f"`{one_line(result.before)}` was synced into this folder before")
     if result.kept:
-        note(f"kept what changed there: {_named(result.kept)}")
+        note(f"kept what changed there: {named(result.kept)}")
     if not request.dry:
         deleted = f", deleted {len(result.deleted)}" if result.deleted else ""
         size = size_in_words(result.bytes)
         note(f"sent {len(result.sent)} files, {size}{deleted}, in `{one_line(result.into)}`")
 
 
-def _named(names: tuple[str, ...]) -> str:
+def named(names: tuple[str, ...]) -> str:
+    """Return names in words, the first ones of many."""
     shown = ", ".join(f"`{one_line(name)}`" for name in names[:_MOST_NAMED])
     return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from jlremote.copies.job_folder import check_patterns
 from jlremote.copies.local_tree import read_tree
 from jlremote.errors import JlrError, Usage
+from tests.cli.terminal import Terminal
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
-from tests.lab.laptop import Laptop
+from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.programs import wait_until
+from tests.lab.sshd import SSHServer
 
 NAMES = ("it's a name", "é\n$(id)", "-n", "a*b", "\udcff")
 
@@ -177,3 +182,40 @@ def test_a_full_disk_leaves_the_old_files_whole(owner: Laptop, full: Path, proj:
     (proj / "zzz").unlink()
     assert owner.jlr("sync", str(proj), "lab:full").status == 0
     assert (full / "-n").read_text() == "new"
+
+
+def test_with_watch_what_is_saved_is_there_within_seconds_also_after_a_loss(
+    owner: Laptop, sshd: SSHServer, account: Account, proj: Path
+) -> None:
+    there = account.home / "watched"
+    jlr = (str(Path(sys.executable).with_name("jlr")), "sync", str(proj), "lab:watched", "--watch")
+    terminal = Terminal(jlr, environment=owner.environment)
+    try:
+        wait_until((there / "kept.log").exists, "the first sync", 60)
+        for number in range(3):
+            (proj / "kept.log").write_text(f"{number}")
+            wait_until(lambda: (there / "kept.log").read_text() == f"{number}", "the edit", 20)  # noqa: B023
+        sshd.drop_connections()
+        (proj / "new").write_text("new")
+        wait_until((there / "new").exists, "the new file", 60)
+        (proj / "new").unlink()
+        wait_until(lambda: not (there / "new").exists(), "its end", 20)
+        terminal.type("\x03")
+        assert terminal.process.wait(60) == 130
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("pattern", ["../x", "/etc/passwd", "runs/*/x", "", ".."])
+def test_what_is_brought_back_is_in_the_folder(pattern: str) -> None:
+    with pytest.raises(Usage):
+        check_patterns([pattern])
+    check_patterns(["runs", "out/*.png", "a/b/c?.txt"])
+
+
+def test_a_start_syncs_into_the_session(owner: Laptop, inside: Container, proj: Path) -> None:
+    command = f"cd {proj} && {PROGRAMS}/jlr start lab {inside.name} --no-browser --sync"
+    started = owner.run("sh", "-c", command)
+    assert started.status == 0, started
+    assert inside.execute("cat", "/srv/kept.log") == "kept.log"
+    assert owner.jlr("stop", inside.name, "--yes").status == 0

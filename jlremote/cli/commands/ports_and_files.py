@@ -257,10 +257,18 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     "target", metavar="[SESSION[:DIR]]", required=False, shell_complete=candidates.copied
 )
 @option("--overwrite", "Replace files that changed there, or were there before.")
+@option("--watch", "Go on, and send what changes as it is saved, until Ctrl-C.")
 @option("--dry-run", "Print what would be sent and deleted; change nothing.")
 @shared.json_option("Print what was done as a JSON object.")
 def sync(
-    invocation: Invocation, local: str | None, target: str | None, overwrite: bool, dry_run: bool
+    invocation: Invocation,
+    /,
+    *,
+    local: str | None,
+    target: str | None,
+    overwrite: bool,
+    watch: bool,
+    dry_run: bool,
 ) -> None:
     """Make a folder of a session like the folder LOCAL of this machine, by default this one.
 
@@ -274,8 +282,10 @@ def sync(
     Examples:
         jlr sync                              # this folder, to the latest session
         jlr sync ~/proj cont1:/data/proj      # or dgx:proj, without a session
-        jlr sync . cont1 --dry-run
+        jlr sync . cont1 --watch              # an edit is there within a second
     """
+    if watch and (dry_run or as_json()):
+        raise shared.refused_together("--watch", "--dry-run" if dry_run else "--json")
     from jlremote.copies import sync as workflow
 
     context = invocation.context()
@@ -288,6 +298,10 @@ def sync(
             for name in names:
                 answer_either(f"{act} {one_line(name)}", name)
     workflow.check_conflicts(request, result)
+    if watch:
+        from jlremote.copies import sync_watch
+
+        sync_watch.watch(request, context)
 
 
 def _sync_request(
