@@ -207,9 +207,10 @@ def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     job_records.save(JobRecord("dgx", "sweep", "docker", None))
     settle(laptop, '[pools.lab]\nhosts = ["dgx", "dgx2"]\n')
     for name in ("a.csv", ".pip.conf", "Dockerfile", "proj/Dockerfile"):
-        (laptop / name).parent.mkdir(exist_ok=True)
-        (laptop / name).touch()
-    monkeypatch.chdir(laptop)
+        (laptop / "here" / name).parent.mkdir(exist_ok=True, parents=True)
+        (laptop / "here" / name).touch()
+    (laptop / ".pip.conf").touch()
+    monkeypatch.chdir(laptop / "here")
     monkeypatch.setenv("EDITOR", "true")
 
     def reached(*_: Any, **__: Any) -> None:
