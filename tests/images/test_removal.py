@@ -23,11 +23,6 @@ from tests.lab.remote_host import Keys, running_sshd
 BASE, SHARED, OWN = "lab/plain", 300_000, 500_000
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 def made(engine: Engine, folder: Path, *names: str) -> str:
     """Build an image of a layer that all of a test share and one of its own; return its id."""
     if not (folder / "shared").exists():
