@@ -25,7 +25,7 @@ FIELD, RECORD = "\x1f", "\x1e"
 
 
 def process(name: str, began: int, ended: str = "") -> str:
-    fields = (name, "true", *[""] * 6, f"mark-of-{name}", str(began), ended)
+    fields = (name, "true", *[""] * 4, f"mark-of-{name}", str(began), ended)
     return FIELD.join((*fields, "" if ended else "yes")) + RECORD
 
 
