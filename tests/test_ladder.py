@@ -19,7 +19,7 @@ LADDER = {
     "cli": "copies demo doctor editors forwards gpus hosts images jobs "
     "jupyter kernels laptop listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",
-    "copies": "hosts laptop link.client place sessions",
+    "copies": "hosts laptop link.client link.wire sessions place",
     "demo": "hosts jupyter laptop listing place sessions",
     "doctor": "containers forwards gpus hosts images "
     "jupyter laptop link.client link.wire mounts place",
@@ -30,7 +30,7 @@ LADDER = {
     "images": "hosts jupyter laptop link.client place selection",
     "jobs": "containers forwards gpus hosts images jupyter laptop link.client place selection",
     "jupyter": "place",
-    "kernels": "hosts jupyter laptop place selection sessions",
+    "kernels": "hosts jupyter laptop output place selection sessions",
     "laptop": "",
     "link": "editors jobs jupyter laptop link.wire mounts output place ssh",
     "link.client": "jupyter link.wire place",
@@ -54,9 +54,11 @@ OWNERS = {
     "paramiko": {"ssh"},
     "sshtunnel": {"ssh"},
     "asyncssh": {"demo", "link"},
+    "pathspec": {"copies"},
     "platformdirs": {"laptop"},
     "keyring": {"laptop", "ssh"},
     "jeepney": {"laptop"},
+    "watchfiles": {"copies"},
     "websocket": {"jupyter"},
     "zmq": {"remote", "kernels"},
 }

@@ -42,7 +42,7 @@ WRITERS = {
     "demo.loopback_host": "removes the demo's own folder, of a fixed name",
 }
 # Who makes local names of far ones.
-NAMED = {"output.notebook_copy", "kernels.specs"}
+NAMED = {"output.notebook_copy", "output.rich_files", "kernels.specs"}
 MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {

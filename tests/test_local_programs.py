@@ -20,7 +20,6 @@ STARTERS = {
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
     "ssh.transport.server_socket": "the command of ssh's configuration, with names that ssh takes",
-    "copies": "rsync: `jlr cp` has rules of its own",
     "editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
     "editors.ssh_config": "`ssh -G`: jlr's own words",
     "forwards.browser": "a browser: jlr's own file or page; the URL is in that",
@@ -28,7 +27,6 @@ STARTERS = {
     "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
     "kernels.bridge": "the end of a kernel: an id that `argument` lets through",
     "demo.command_session": "the demo's host: what its own link sends it",
-    "demo.local_engine": "the demo's engine: fixed words",
 }
 MODULES = {
     "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},

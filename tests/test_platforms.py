@@ -27,7 +27,6 @@ POSIX_ONLY = {
     "jlremote.demo.loopback_host",
     "jlremote.gpus.waiter_program",
     "jlremote.remote.job_keeper",
-    "jlremote.remote.job_terminal",
     "jlremote.remote.orphans",
     *(f"jlremote.remote.{name}" for name in ("recorded_kernel", "recorded_server")),
     "jlremote.remote.recorder_program",

@@ -173,7 +173,7 @@ WITHOUT_A_DOOR = {
     "ssh/forward/browser_requests.py": "eighteen digits",
     "ssh/forward/place_streams.py": "a port that asyncssh has read",
     "ssh/transport/": "numbers of packets and times",
-    "copies/": "facts of files, and what rsync of this machine prints",
+    "copies/": "facts of files",
     # Between jlr's own processes on this machine, who have proved themselves.
     "link/client/dial.py": "the link's own words",
     "link/service/operations.py": "a command's request",

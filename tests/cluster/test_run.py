@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 from collections.abc import Iterator
 
@@ -25,6 +26,7 @@ from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import PATIENCE, wait_until
 from tests.long import LONG
+from tests.rows import shown_commands
 
 SILENT = "Socket timed out on send/recv operation"
 
@@ -56,6 +58,20 @@ def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
     assert "xyzzy" not in kept
     again = zih.jlr("job", "attach", called)
     assert (again.status, again.stdout) == (3, done.stdout)
+
+
+def test_the_commands_of_the_guide_run(cluster: Cluster, zih: Laptop) -> None:
+    """Those of docs/guides.md for jobs, with the numbers of this cluster."""
+    cluster.run("login", "sh", "-c", "echo 'print(2)' >~/train.py", user="alice")
+    here = {" hpc": " zih", "32G": "1G", "gpu:8": "gpu:2", "python ": "python3 "}
+    kinds = re.compile("jlr (gpus|job list|run) hpc(?!.* torchrun )|jlr job attach$")
+    for command in filter(kinds.match, shown_commands()):
+        ours = command
+        for theirs, own in here.items():
+            ours = ours.replace(theirs, own)
+        done = zih.jlr(*shlex.split(ours)[1:])
+        assert done.status == 0, (ours, done)
+        assert "python" not in command or "2\n" in done.stdout, (ours, done)
 
 
 def test_a_job_waits_for_another_and_says_why_until_it_begins(

@@ -152,7 +152,7 @@ def test_what_is_no_notebook_or_has_no_nbclient_is_told(
     assert "cannot read the notebook `/nowhere.ipynb`: No such file" in missing.stderr
     (owner.folder / "home" / "here.ipynb").write_text(notebook(("6 * 7", [])), encoding="utf-8")
     here = ("run", "lab", "--in", session.name, "here.ipynb")
-    way = f"copy it: `jlr cp here.ipynb lab/{session.name}:`"
+    way = "put it into a folder of its own, and add `--sync .` to `jlr run` there"
     failed(owner.jlr(*here), 6, "`here.ipynb` is on this machine and not in", way)
     assert owner.jlr("cp", "here.ipynb", f"lab/{session.name}:").status == 0
     assert owner.jlr(*here).stdout == "42\n"
