@@ -12,14 +12,11 @@ import pytest
 from jlremote.errors import Busy
 from jlremote.jupyter.api import Kernel
 from jlremote.kernels.execution import ExecPlace
-from jlremote.laptop.sessions import SessionRecord
 from jlremote.output.recorded_files import Record
 from tests.cli.conftest import Jlr, Workflows
 from tests.output.parts import code, record, stream
 
-PLACE = ExecPlace(
-    SessionRecord("dgx", "cont1", "docker", 8888), Kernel("jlr-exec", "idle", "", "k")
-)
+PLACE = ExecPlace("dgx/cont1", Kernel("jlr-exec", "idle", "", "k"))
 FAILED = record("error", {"ename": "E", "evalue": "e", "traceback": ["\x1b[31mE\x1b[0m: e"]})
 PICTURE = record("display_data", {"data": {"text/plain": "<Figure>", "image/png": "aGk="}})
 LATE = Busy("`run-1` goes on after 4m", hint="`jlr output -f dgx/cont1 run-1` shows the rest")

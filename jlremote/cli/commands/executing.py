@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import AS_JSON, as_json
@@ -22,7 +23,7 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
 
 
 @command("exec")
-@shared.session_argument
+@click.argument("session", required=False, shell_complete=candidates.sessions_and_files)
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @option("-c code CODE", "Run this code.")
 @option("--notebook NOTEBOOK", "Run it in the kernel of this notebook, which must run.")
