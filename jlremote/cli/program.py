@@ -28,6 +28,7 @@ COMMANDS = {
         "run": ("running", "Run a command or notebook as a lasting job."),
         "job": ("", "List, show, stop and delete jobs."),
         "cp": ("ports_and_files", "Copy files to and from a session."),
+        "sync": ("ports_and_files", "Make a folder there like this one."),
         "mount": ("ports_and_files", "Mount a folder of the host on this machine."),
         "forward": ("ports_and_files", "Forward a further port of a session."),
         "local": ("", "Use a session's kernels in Jupyter here."),

@@ -296,6 +296,7 @@ def test_a_kernel_that_prints_without_end_keeps_no_client_out(
         printing.join()
 
 
+@pytest.mark.lab
 def test_a_client_that_is_slower_than_the_kernel_gets_every_line(
     client: BlockingKernelClient, kernel: Kernel
 ) -> None:
