@@ -174,15 +174,8 @@ class _Execution:
                 return self._kernel.events.get(timeout=max(0, min(left, _TURN_SECONDS)))
             except queue.Empty:
                 if self._until is not None and left <= 0:
-                    raise self._late() from None
-
-    def _late(self) -> Busy:
-        after = in_words(round(self._request.seconds or 0))
-        if not self._sent:
-            why = "is busy" if self._socket else "does not answer"
-            return Busy(f"the kernel {why} after {after}, and the code was not run")
-        shows = f"`{self._place.rest(self._run, '-f ')}` shows the rest"
-        return Busy(f"`{self._run}` goes on after {after}", hint=shows)
+                    after = in_words(round(self._request.seconds or 0))
+                    raise Busy(f"after {after}: {self._goes_on()}") from None
 
     def _ended(self, why: str) -> JlrError:
         if not self._sent:
@@ -277,7 +270,7 @@ class _Execution:
 
     def _goes_on(self) -> str:
         if not self._sent:
-            return "the code was not run"
+            return f"the code was not run: the kernel {'is busy' if self._waits else 'is silent'}"
         goes_on = "runs on" if self._begun else "waits for another cell, and will run"
         return f"`{self._run}` {goes_on}; `{self._place.rest(self._run, '-f ')}` shows the rest"
 

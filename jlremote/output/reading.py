@@ -194,7 +194,10 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
 
 
 def chosen(
-    typed: str, notebooks: Iterable[str | None], missing: str = "no output is recorded of"
+    typed: str,
+    notebooks: Iterable[str | None],
+    missing: str = "no output is recorded of",
+    hint: str = "no cell has run",
 ) -> str:
     """Return the path of the notebook that was typed in full, or by its end.
 
@@ -212,7 +215,7 @@ def chosen(
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
     raise NotFound(
         f"{missing} a notebook `{typed}`",
-        hint=did_you_mean(typed, known) or (f"known: {names}" if names else "no cell has run"),
+        hint=did_you_mean(typed, known) or (f"known: {names}" if names else hint),
     )
 
 

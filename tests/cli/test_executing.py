@@ -87,8 +87,8 @@ def test_events_are_a_line_each_and_an_error_is_an_object(jlr: Jlr, workflows: W
     [
         ((), 2, "one of `-c CODE` and FILE is needed"),
         (("cont1", "x.py", "-c", "1"), 2, "one of `-c CODE` and FILE is needed"),
-        (("x.py",), 6, "there is no file `x.py` here"),
-        (("-c", "1", "--out", "missing"), 6, "there is no folder `missing`"),
+        (("x.py",), 6, "cannot read `x.py`: no such file"),
+        (("-c", "1", "--out", "missing"), 2, "`missing` does not exist"),
         (("-c", "1", "--timeout", "soon"), 2, "`--timeout`"),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_file_and_the_cells_of_a_notebook_run_up_to_the_first_that_fails(
     notebook.write_text(json.dumps(content))
     ran = execute(session, str(notebook))
     assert (ran.status, ran.stdout) == (1, "kept\n 3\n"), ran
-    failed(execute(session, str(tmp_path / "missing.py")), 6, "there is no file", "-c CODE")
+    failed(execute(session, str(tmp_path / "missing.py")), 6, "cannot read", "-c CODE")
 
 
 def test_an_object_is_bounded_and_says_how_to_get_the_rest(
@@ -122,7 +122,7 @@ def test_code_runs_on_after_the_time_and_is_picked_up(session: Session) -> None:
     assert late.status == 7, late
     assert late.stdout.startswith("0\n")
     run = RUN.findall(late.stderr)[0]
-    assert f"`{run}` goes on after 3s" in late.stderr
+    assert f"after 3s: `{run}` runs on; " in late.stderr
     failed(execute(session, "-c", "1", "--no-wait"), 7, "is busy", "--no-wait")
     follows = re.findall(r"`jlr (output -f \S+ \S+)`", late.stderr)[0]
     rest = session.laptop.jlr(*follows.split())
