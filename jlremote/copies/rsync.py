@@ -250,8 +250,6 @@ def _other_half(begin: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ..
 
 def _given(sender: socket.socket) -> tuple[tuple[str, ...], list[io.FileIO]]:
     """Return the other half's command line, and the streams that `_PIPE` has sent, if any."""
-    if sys.platform == "win32":
-        raise NotImplementedError
     message, descriptors, _, _ = socket.recv_fds(sender, _PIECE, 3)
     while message and not message.endswith(b"\0\0"):
         message += sender.recv(_PIECE) or b"\0\0"

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import signal
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-if sys.platform == "win32":
-    raise ImportError("the demo does not run on Windows")
-
-import pwd
-import termios
 
 import asyncssh
 

@@ -99,8 +99,6 @@ def _the_only_one(config: Path) -> Iterator[None]:
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    if sys.platform == "win32":
-        raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo.loopback_host import loopback_host
 
     link = link_to(HOST, context)
@@ -132,8 +130,6 @@ def _session(request: DemoRequest, files: Path, context: Context) -> SessionRepo
 
 
 def _in_container(request: DemoRequest, files: Path) -> StartRequest:
-    if sys.platform == "win32":
-        raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo import local_engine
 
     local_engine.check_here()

@@ -6,7 +6,6 @@ import asyncio
 import ipaddress
 import logging
 import shutil
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,9 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-if sys.platform == "win32":
-    raise ImportError("the demo does not run on Windows")
 
 import asyncssh
 
@@ -177,10 +173,6 @@ def loopback_host(name: str, config: Path) -> Iterator[Path]:
     finally:
         own_files.clear(config)
         shutil.rmtree(config.parent, ignore_errors=True)
-
-
-if sys.platform == "win32":
-    raise ImportError("the demo does not run on Windows")
 
 
 def write_configuration(config: Path, keys: DemoKeys, host: str, user: str, port: int) -> None:
