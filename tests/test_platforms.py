@@ -42,7 +42,6 @@ POSIX_ONLY = {
     "jlremote.demo.loopback_host",
     "jlremote.gpus.waiter_program",
     "jlremote.remote.job_keeper",
-    "jlremote.remote.job_terminal",
     "jlremote.remote.orphans",
     *(f"jlremote.remote.{name}" for name in ("recorded_kernel", "recorded_server")),
     "jlremote.remote.recorder_program",
@@ -52,7 +51,7 @@ DOORS = {
     "cli.boundary": "signals, and the console's window that is closed",
     "cli.keyboard": "a terminal, or a console",
     "cli.screen.terminal": "macOS: Safari resolves no name below `localhost`",
-    "copies.rsync": "rsync gets streams as descriptors, which Windows does not hand over",
+    "copies.local_tree": "the executable bit",
     "copies.staging": "separators of paths in a link",
     "demo.demo": "refused on Windows",
     "doctor.laptop": "advice",
@@ -170,10 +169,12 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return outcome
 
 
+@pytest.mark.lab
 def test_every_module_can_be_imported_without_what_windows_lacks(windows: dict[str, Any]) -> None:
     assert set(windows["failed"]) == POSIX_ONLY, windows["failed"]
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [
