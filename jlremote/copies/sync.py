@@ -79,7 +79,7 @@ def sync(request: SyncRequest, context: Context) -> Synced:
         JlrError: files were not replaced, because they had changed there as well.
     """
     _check(request.local)
-    with context.progress.step("Sync"):
+    with context.progress.step(f"Sync to {request.place}"):
         result = exchanged(request, CopyReport(context.progress), CopyPlace(request.where, context))
     _tell(request, result, context)
     return result

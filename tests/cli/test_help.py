@@ -181,7 +181,7 @@ def complaints(calls: list[list[str]], *but: type[Exception]) -> dict[str, str]:
     return {call: why for call, why in wrong.items() if why}
 
 
-def test_the_examples_are_valid() -> None:
+def test_the_examples_are_valid(desk: Path) -> None:
     assert complaints([*EVERY_CALL, *SHOWN]) == {}
 
 
@@ -211,6 +211,7 @@ def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (laptop / "here" / name).parent.mkdir(exist_ok=True, parents=True)
         (laptop / "here" / name).touch()
     (laptop / ".pip.conf").touch()
+    (laptop / "here/plots").mkdir()
     monkeypatch.chdir(laptop / "here")
     monkeypatch.setenv("EDITOR", "true")
 

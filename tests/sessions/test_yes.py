@@ -51,7 +51,21 @@ NAMED = {
 # `image build` and `image save`, as docker, give a name that is there to something else; `output`
 # wants `--force` for that.
 OTHERS = {
-    *("start", "open", "url", "list", "logs", "output", "shell", "run", "cp", "forward", "code"),
+    *(
+        "start",
+        "open",
+        "url",
+        "list",
+        "logs",
+        "output",
+        "shell",
+        "run",
+        "exec",
+        "cp",
+        "sync",
+        "forward",
+        "code",
+    ),
     *("job logs", "job attach", "job wait", "image list", "image pull", "image build"),
     *("image save", "image push", "image login", "local lab", "local kernels", "gpus", "doctor"),
     *("config show", "config set", "config notify", "demo", "completion", "proxy"),

@@ -82,7 +82,7 @@ def test_a_job_that_was_deleted_is_not_watched_any_more(monkeypatch: pytest.Monk
 
 
 def test_a_job_that_waits_for_gpus_is_watched_until_the_engine_has_it() -> None:
-    waits = ["sweep", "./sweep.sh", "sweep", "auto", "", "", "", '{"place": 1}', "a7f3", "100\n"]
+    waits = ["sweep", "./sweep.sh", "sweep", "auto", "", '{"place": 1}', "a7f3", "100\n"]
     record = "\x1f".join((*waits, "", "yes")) + "\x1e"
     labels = {"org.jlremote.job": "sweep", "org.jlremote.job-command": "./sweep.sh"}
     container = {
