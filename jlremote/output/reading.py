@@ -55,14 +55,15 @@ def recorded(
     host = link_of(session, context)
     served = recording.revive(host, session, context)
     runs = Runs()
-    reader, records = _all(host, session, end_only=end_only)
+    of_run = notebook is not None and is_run(notebook)  # which may be an old one
+    reader, records = _all(host, session, end_only=end_only and not of_run)
     records.sort(key=attrgetter("time"))  # a piece may have got its later name between two looks
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
-        named = notebook if is_run(notebook) else chosen(notebook, [r.notebook for r in selected])
+        named = notebook if of_run else chosen(notebook, [r.notebook for r in selected])
         selected = [run for run in selected if named in (run.request, run.notebook)]
         if not selected:
             waits = f"`jlr output -f {shlex.quote(session.selector)} {named}` waits for it"
