@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from jlremote.copies import tar_fetch
-from jlremote.copies.cp import plain_errors
-from jlremote.copies.exchange import CopyPlace, CopyReport
+from jlremote.copies.exchange import CopyPlace, CopyReport, plain_errors
 from jlremote.copies.names import RemotePath
 from jlremote.copies.sync import SyncRequest, check_conflicts, sync
 from jlremote.errors import NotFound, Usage

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from jlremote.copies import tar_fetch
-from jlremote.copies.cp import plain_errors
-from jlremote.copies.exchange import CopyPlace, CopyReport
+from jlremote.copies.exchange import CopyPlace, CopyReport, plain_errors
 from jlremote.copies.names import RemotePath
 from tests.stories.parts import Notes
 
