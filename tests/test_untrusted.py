@@ -24,7 +24,7 @@ from jlremote.untrusted import (
     path_part,
     whole_number,
 )
-from tests.sources import parsed
+from tests.sources import nodes, parsed
 
 
 @given(st.text(), st.sampled_from(["", ".ipynb", ".png"]))
@@ -184,7 +184,7 @@ WITHOUT_A_DOOR = {
 def readers() -> Iterator[tuple[str, int]]:
     """Yield module and line of each call that makes a number or a document of something."""
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(parsed(path)):
             if isinstance(node, ast.Call) and node.args:
                 called = ast.unparse(node.func)
                 is_number = called in ("int", "float") and not isinstance(

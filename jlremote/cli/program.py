@@ -24,6 +24,7 @@ COMMANDS = {
     },
     "Work there": {
         "shell": ("attaching", "Open a terminal in a session's container."),
+        "exec": ("executing", "Execute code in a kernel of a session."),
         "run": ("running", "Run a command or notebook as a lasting job."),
         "job": ("", "List, show, stop and delete jobs."),
         "cp": ("ports_and_files", "Copy files to and from a session."),

@@ -127,6 +127,7 @@ def test_output_comes_while_a_cell_runs_and_ctrl_c_keeps_it(
     assert read(session, "/tmp/long.executed.ipynb")["cells"][0]["outputs"][0]["name"] == "stdout"
 
 
+@pytest.mark.lab
 def test_what_a_kernel_prints_faster_than_it_is_shown_is_not_dropped(tmp_path: Path) -> None:
     path, done = tmp_path / "fast.ipynb", tmp_path / "done"
     code = "import pathlib\nfor n in range(3000): print(n, 'x' * 2000, flush=True)\n"

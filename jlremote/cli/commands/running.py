@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     common=True,
 )
 @option("-d --detach", "Print the job's name and do not wait.", group="Session", common=True)
-@option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
-@option("-t --tty terminal", "Attach the job to this terminal.", group="Session", common=True)
+@option("-i --interactive", "With --image: pass this command's stdin to the job.", group="Session")
+@option("-t --tty terminal", "With --image: a terminal, this one.", group="Session", common=True)
 @detach_keys_option
 @container_flags.creation_options
 @cluster.cluster_options
@@ -100,9 +100,10 @@ def run(
     comes, and the executed copy is beside the notebook, NAME.executed.ipynb. The exit code is 1 if
     a cell fails. nbclient is needed there, which JupyterLab brings.
 
-    -it attaches the job to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
-    beginning of a line detach, and `jlr job attach` attaches again. -i alone passes the stdin of
-    this command to it, which ends with the connection. Without -i it gets none.
+    With --image, -it attaches the job to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or
+    `~.` at the beginning of a line detach, and `jlr job attach` attaches again. -i alone passes the
+    stdin of this command to it, which ends with the connection. Without -i it gets none. Elsewhere
+    `jlr shell` passes stdin on, and `jlr shell --keep` keeps a command and its terminal.
 
     Ctrl-C on a terminal asks whether to leave the job running or to interrupt it, and a second one
     interrupts it: SIGINT to all ranks of it. A third one kills it, a fourth leaves it running. In a

@@ -242,9 +242,7 @@ def _request(
 
 def _start(request: StartRequest, context: Context) -> SessionReport:
     from jlremote.hosts.links import begin
-    from jlremote.selection.naming import session_of
 
-    session_of(request)  # a name that no engine takes begins nothing
     begin(request.host, context)
     # These imports are slow, and so is the start of the link, which goes on meanwhile.
     from jlremote.sessions import start as workflow
