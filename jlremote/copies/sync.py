@@ -173,8 +173,9 @@ class _Round:
     def _check(self, status: int) -> None:
         place, name = self.request.place, self.request.local.resolve().name
         if status == NO_PYTHON:
+            target = place if self.request.into else f"{place}:"
             oldest = ".".join(map(str, OLDEST))
-            line = shlex.join(("jlr", "cp", "-r", str(self.request.local), f"{place}:"))
+            line = shlex.join(("jlr", "cp", "-r", str(self.request.local), target))
             raise NotFound(
                 f"`jlr sync` needs Python {oldest} or later in `{place}`",
                 hint=f"`{line}` copies all of the folder with the `tar` there",

@@ -42,6 +42,11 @@ class Answering:
 
     def send(self, data: bytes) -> None: ...
 
+    def give(self, data: bytes) -> bool:
+        return True
+
+    def hang_up(self) -> None: ...
+
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         yield "stdout", self.stream
         self.status = 0

@@ -8,18 +8,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from jlremote.copies.job_folder import check_patterns
+from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.local_tree import read_tree
+from jlremote.copies.sync import SyncRequest, exchanged
 from jlremote.errors import JlrError, Usage
 from tests.cli.terminal import Terminal
+from tests.copies.parts import Answering
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.stories.parts import Notes
 
 NAMES = ("it's a name", "é\n$(id)", "-n", "a*b", "\udcff")
 
@@ -206,16 +210,28 @@ def test_with_watch_what_is_saved_is_there_within_seconds_also_after_a_loss(
         terminal.close()
 
 
-@pytest.mark.parametrize("pattern", ["../x", "/etc/passwd", "runs/*/x", "", ".."])
-def test_what_is_brought_back_is_in_the_folder(pattern: str) -> None:
-    with pytest.raises(Usage):
-        check_patterns([pattern])
-    check_patterns(["runs", "out/*.png", "a/b/c?.txt"])
-
-
 def test_a_start_syncs_into_the_session(owner: Laptop, inside: Container, proj: Path) -> None:
     command = f"cd {proj} && {PROGRAMS}/jlr start lab {inside.name} --no-browser --sync"
     started = owner.run("sh", "-c", command)
     assert started.status == 0, started
     assert inside.execute("cat", "/srv/kept.log") == "kept.log"
     assert owner.jlr("stop", inside.name, "--yes").status == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"want": [99]},
+        {"want": [[0]]},
+        {"want": "0"},
+        {"want": [1.0]},
+        [],
+        {"into": "/x"},
+        {"into": "x\n", "sent": [], "deleted": [], "kept": [], "conflicts": []},
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_refused(tmp_path: Path, answer: object) -> None:
+    (tmp_path / "file").touch()
+    place = cast("CopyPlace", Answering(json.dumps(answer).encode() + b"\n"))
+    with pytest.raises(JlrError, match="refused what the host sent"):
+        exchanged(SyncRequest(tmp_path, "lab"), CopyReport(Notes()), place)
