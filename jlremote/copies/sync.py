@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shlex
-import socket
 import stat
 import zlib
 from collections.abc import Iterator
@@ -200,7 +200,7 @@ class _Round:
         words = {
             "into": self.request.into,
             "name": self.request.local.resolve().name,
-            "source": f"{socket.gethostname()}:{self.request.local.resolve()}",
+            "source": f"{platform.node()}:{self.request.local.resolve()}",
             "overwrite": self.request.overwrite,
             "dry": self.request.dry,
             "entries": list(self._there.items()),
