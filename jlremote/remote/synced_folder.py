@@ -178,14 +178,15 @@ class _Folder:
             self.brought = {}
 
     def save(self, brought: Brought) -> None:
-        """Write the list whole, if it has changed."""
+        """Write the list whole, if it has changed.
+
+        It does not wait for the disk: a list that a crash of the host has broken is taken for none.
+        """
         if brought == self.brought and self.by == self.source:
             return
         part = os.path.join(self.own, b"list.part")
         with open(part, "w", encoding="ascii") as file:
             file.write(json.dumps({"source": self.source, "brought": brought}))
-            file.flush()
-            os.fsync(file.fileno())
         os.replace(part, os.path.join(self.own, b"list"))
         self.brought, self.by = brought, self.source
 
