@@ -137,7 +137,7 @@ def start(
         jlr start dgx cont1 --image torch --dry-run
     """
     if renew:
-        _renew(options, invocation.context())
+        _renew(options | {"sync": sync}, invocation.context())
         return
     cancels, typed = options["cancel_on_interrupt"], options["host"]
     context = invocation.context()
