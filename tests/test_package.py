@@ -23,6 +23,8 @@ from tests.long import LONG
 STEM = f"jlremote-{__version__}"
 SCRIPTS = Path(sys.executable).parent
 
+pytestmark = pytest.mark.lab
+
 
 def run(*argv: str | Path, cwd: Path, **variables: str) -> str:
     """Run a program outside the checkout, and return its output."""
@@ -129,7 +131,7 @@ def test_the_demo_runs_from_the_wheel(built: Built, tmp_path: Path) -> None:
     package = f"jlremote[demo] @ {built.wheel.as_uri()}"
     words = ("tool", "run", "--from", package, "jlr")
     assert run(SCRIPTS / "uv", *words, "--version", cwd=tmp_path) == f"jlr {__version__}\n"
-    demo = ("demo", "--runtime", "none", "--no-browser")
+    demo = ("demo", "--no-browser")
     own = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("STATE", "CONFIG", "DATA")}
     (tmp_path / "run").mkdir(mode=0o700)
     own["XDG_RUNTIME_DIR"] = str(tmp_path / "run")

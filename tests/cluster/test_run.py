@@ -19,7 +19,6 @@ from tests.cluster.parts import (
     running,
     said_up,
     stand_in,
-    startup_line,
     until,
 )
 from tests.jobs.parts import Leavers
@@ -256,13 +255,6 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
         cluster.slurm("scontrol", "update", "nodename=node2", "state=resume")
 
 
-@pytest.mark.long
-def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
-    done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
-    assert done.status == 143
-    assert "TIMEOUT: its time limit was reached" in done.stderr
-
-
 def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     cluster: Cluster, zih: Laptop
 ) -> None:
@@ -365,15 +357,3 @@ def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop, fir
     assert "looking in 2 s whether the job is there" in done.stderr
     names = cluster.slurm("squeue", "--states=all", "--format=%j").split()
     assert sum(each.startswith(f"{called}.") for each in names) == 1
-
-
-@pytest.mark.long
-def test_a_site_may_print_around_all_answers(cluster: Cluster, zih: Laptop) -> None:
-    text = "echo 'Cluster 7: 2 of 5 TB used'; REAL \"$@\" || exit; echo 'Next downtime: 24 Dec'\n"
-    called, welcome = name(), startup_line(cluster, "echo 'Welcome, 12 jobs wait'; echo 13 >&2")
-    with welcome, stand_in(cluster, "login", "sbatch", text):
-        done = zih.jlr("run", "zih", "--slurm", "--name", called, "--", "echo", "ran")
-        known = job(zih, called)["job"]
-    assert (done.status, done.stdout) == (0, "ran\n"), done
-    queue = cluster.slurm("squeue", "--states=all", "--noheader", "--format=%i %j").splitlines()
-    assert [row.split()[0] for row in queue if f" {called}." in row] == [known]
