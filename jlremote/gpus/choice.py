@@ -48,7 +48,7 @@ def parse_request(text: str) -> GpuRequest:
         return _counted(bare, int(counted[1] or 1))
     if all(_NAME.fullmatch(name) for name in names):
         return GpuRequest("named", bare, names=names)
-    if "=" in bare:
+    if re.match(r"[\"a-z]+=[^\s=]", bare):
         return GpuRequest("engine", bare)
     raise Usage(
         f"`{one_line(text)}` is not a GPU selection",

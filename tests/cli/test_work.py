@@ -290,7 +290,7 @@ def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows:
         (("cont1", "htop"), "htop"),
         (("cont1", "-u", "root", "rsync", "--server", "-v", ".", "a b"), "rsync --server -v . a b"),
         (("-u", "root", "cont1", "git-upload-pack '/a b'"), "git-upload-pack '/a b'"),
-        (("cont1", "-u=root", "git", "log", "--", "a"), "git log -- a"),
+        (("cont1", "-uroot", "git", "log", "--", "a"), "git log -- a"),
         (("cont1", "-u", "root"), None),
         (("cont1",), None),
     ],
