@@ -58,7 +58,7 @@ OTHERS = [
     *(("image", "rm", "dgx", value, "-y") for value in ("", "Torch", "a b", "a\nb", "torch:")),
     *(("image", "build", "dgx", ".", "-t", value) for value in ("", "Torch", "a b")),
     *(("image", verb, "dgx", value) for verb in ("pull", "push") for value in ("", "Torch", "a b")),
-    *(("doctor", "dgx", "--image", value) for value in ("", " ", "Torch", "a\nb")),
+    *(("doctor", "dgx", "--image", value) for value in (" ", "Torch", "a\nb")),
     ("doctor", "dgx", "--report", "missing/report.txt"),
     *(("forward", "cont1", value) for value in ("0", "-1", "x", "70000", "1:2:3", "", "9" * 30)),
     *(("logs", "cont1", "--tail", value) for value in ("-1", "x", "", "1.5")),

@@ -148,7 +148,12 @@ def resolved_host(word: str, context: Context) -> TypedPlace:
     from jlremote.laptop.typed_place import TypedPlace, resolved
 
     typed = resolved(word, context.ssh_config, context.progress.note, host_first=True)
-    return TypedPlace(word, None) if typed.host is None else typed
+    if typed.host is not None:
+        return typed
+    from jlremote.selection.host_search import renamed
+
+    record = renamed(word, context)
+    return TypedPlace(word, None) if record is None else TypedPlace(record.host, record.name)
 
 
 def host_of_settings(profile: str | None = None) -> str | None:
