@@ -75,6 +75,7 @@ def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Wo
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--detach-keys", "ctrl-a"), "`--detach-keys` needs `-t`"),
         (("--launcher", "srun"), "`--launcher` needs `--slurm`"),
         (("--cancel-on-interrupt",), "`--cancel-on-interrupt` needs `--slurm`"),
         (("--slurm", "--label"), "`--label` needs a launcher"),
