@@ -96,7 +96,7 @@ def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) 
             for stream, _ in process:
                 has_all = has_all or stream == "stdout"
         if not has_all and process.status == GIVEN:
-            failures.append(JlrError("another command already passed its stdin"))
+            failures.append(JlrError("another command already sent it its stdin"))
     except JlrError as failure:
         if not has_all:
             failures.append(failure)

@@ -199,7 +199,7 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
         return matches[0]
     names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
     if matches:
-        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
+        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of it: {names}")
     raise NotFound(
         f"no output of a notebook `{typed}` is recorded",
         hint=did_you_mean(typed, known) or (f"recorded: {names}" if names else "no cell has run"),

@@ -47,6 +47,8 @@ OF_CONTAINERS = {
     "--profile": ("", "none"),
 }
 OTHERS = [
+    (*JOB, "-i", "--", "cat"),
+    (*START_JOB, "--runtime", "docker"),
     *((*RUN, "--name", value, "--", "true") for value in ("", " ", "a b", "-x", "a/b", "x" * 200)),
     *((*JOB, "--array", value, "--", "true") for value in ("", "x", "3-1", "1-5:0", "-1", "1\n2")),
     *((*NEW, "--port", value) for value in ("0", "-1", "65536", "http", "", "9" * 30)),

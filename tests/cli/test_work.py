@@ -79,6 +79,9 @@ def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Wo
         (("--launcher", "srun"), "`--launcher` needs `--slurm`"),
         (("--cancel-on-interrupt",), "`--cancel-on-interrupt` needs `--slurm`"),
         (("--slurm", "--label"), "`--label` needs a launcher"),
+        (("--slurm", "--gpus", "1"), "`--gpus` is not for a cluster"),
+        (("--slurm", "--sudo"), "`--slurm` runs the command without a container engine"),
+        (("--slurm", "--in", "cont1"), "`--in` and `--slurm` cannot be combined"),
         (("--slurm", "--launcher", "none", "--label"), "`--label` needs a launcher"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_second_stdin_is_refused_where_that_can_be_seen(owner: Laptop, jobs: J
     _, told = second.communicate(b"second")
     if "--image" not in jobs.where:  # an engine drops it without a word
         assert second.returncode == 1
-        assert b"another command already passed its stdin" in told
+        assert b"another command already sent it its stdin" in told
 
 
 def test_stop_ends_a_job_that_waits_for_its_stdin(jobs: Jobs) -> None:

@@ -203,7 +203,7 @@ def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None
         if options.get(name.replace("-", "_")) not in (None, ()):
             shown = _SHOWN.get(name, f"--{name}")
             raise Usage(
-                f"`{shown}` has no meaning with `--runtime {runtime}`: what runs there is a "
+                f"`{shown}` has no effect with `--runtime {runtime}`: what runs there is a "
                 "process of yours on the host",
                 hint="leave it out; after `--`, options go to the program's `exec`",
             )
