@@ -27,7 +27,6 @@ POSIX_ONLY = {
     "jlremote.demo.loopback_host",
     "jlremote.gpus.waiter_program",
     "jlremote.remote.job_keeper",
-    "jlremote.remote.job_terminal",
     "jlremote.remote.orphans",
     *(f"jlremote.remote.{name}" for name in ("recorded_kernel", "recorded_server")),
     "jlremote.remote.recorder_program",
@@ -115,10 +114,12 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return outcome
 
 
+@pytest.mark.lab
 def test_every_module_can_be_imported_without_what_windows_lacks(windows: dict[str, Any]) -> None:
     assert set(windows["failed"]) == POSIX_ONLY, windows["failed"]
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [

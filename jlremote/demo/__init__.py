@@ -1,16 +1,17 @@
 """The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
 
-Read `demo` (the story of `jlr demo`), `loopback_host` (the server, its account and keys),
-`command_session` (one command or shell), `local_engine` (the container engine of this machine) and
-`own_files` (the folder of a demo, with its notebook).
+Read `demo` (the story of `jlr demo`), `loopback_host` (the server and its keys), `command_session`
+(the account, and one command or shell) and `own_files` (the folder of a demo, with its notebook).
 
 Decisions:
 
 Why asyncssh and not paramiko's server side? Paramiko needs threads for each channel and runs no
 commands by itself; asyncssh redirects a channel to a process.
 
-Why are only this machine and its containers reached? The demo is a server that other programs of
-the user may find. It accepts one key, new for each demo, and forwards nowhere else.
+Why is only this machine reached? The demo is a server that other programs of the user may find. It
+accepts one key, new for each demo, and forwards nowhere else.
+
+Why no container? It would need an engine and an image here; `jlr start` shows it on a host.
 
 Why has the demo a folder of its own? A demo leaves nothing behind but what the person made, and
 JupyterLab in the current folder leaves its settings, checkpoints and history there and in the home

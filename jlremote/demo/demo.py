@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from jlremote.demo import own_files
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_to
 from jlremote.hosts.requests import StartRequest, StopRequest
@@ -24,25 +23,15 @@ from jlremote.listing.session_report import SessionReport
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.installation import beside_jlr
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.sessions.open import address
 from jlremote.sessions.start import start
 from jlremote.sessions.stop import stop
 
 HOST = "demo"
-WORKSPACE = "/workspace"
 NOTED_SECONDS = 15.0
 
 
-@dataclass(frozen=True)
-class DemoRequest:
-    """`jlr demo`."""
-
-    image: str | None = None  # `None` for one that is on this machine
-    runtime: str = "auto"  # `auto`, `docker` or `none`
-
-
-def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:
+def demo(context: Context, ready: Callable[[SessionReport], None]) -> None:
     """Run a session on the demo's own host until it is stopped; then remove all of it.
 
     `ready` is called with the session once it is up. `KeyboardInterrupt` comes after the clean-up.
@@ -51,7 +40,8 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
         Busy: another demo of this user runs.
         JlrError: a part is missing or does not start.
     """
-    _check_request(request)
+    if sys.platform == "win32":
+        raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
     let_ctrl_c_through()
     config = paths.runtime_directory() / HOST / "ssh_config"
     context = replace(context, ssh_config=config)
@@ -59,7 +49,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
         for record in _records(config):
             with context.progress.step("Clean up after a demo that was killed"):
                 _end(record.name, context)
-        report = _session(request, files, context)
+        report = _session(context)
         page = address(f"{report.host}/{report.name}", own_files.NOTEBOOK, context)
         report = replace(report, **vars(page))
         context.progress.note(f"files that you make in the demo stay in `{files}`")
@@ -72,13 +62,6 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
         finally:
             ignore_ctrl_c()
             _end(report.name, context)
-
-
-def _check_request(request: DemoRequest) -> None:
-    if request.runtime == "none" and request.image is not None:
-        raise Usage("`--image` needs a container, and `--runtime none` has none")
-    if sys.platform == "win32":
-        raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
 
 
 @contextmanager
@@ -100,7 +83,7 @@ def _the_only_one(config: Path) -> Iterator[None]:
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
     if sys.platform == "win32":
-        raise NotImplementedError  # `_check_request` has refused
+        raise NotImplementedError  # `demo` has refused
     from jlremote.demo.loopback_host import loopback_host
 
     link = link_to(HOST, context)
@@ -120,41 +103,7 @@ def _records(config: Path) -> list[sessions.SessionRecord]:
     return [each for each in sessions.load_all() if each.ssh_config == str(config.resolve())]
 
 
-def _session(request: DemoRequest, files: Path, context: Context) -> SessionReport:
-    if request.runtime != "none":
-        try:
-            return start(_in_container(request, files), context)
-        except JlrError as reason:
-            if request.runtime == "docker" or request.image is not None:
-                raise
-            context.progress.detail(f"using no container: {reason.message}")
-    return _start_plainly(context)
-
-
-def _in_container(request: DemoRequest, files: Path) -> StartRequest:
-    if sys.platform == "win32":
-        raise NotImplementedError  # `_check_request` has refused
-    from jlremote.demo import local_engine
-
-    local_engine.check_here()
-    image = request.image or local_engine.jupyter_image()
-    return StartRequest(
-        host=HOST,
-        container=_unique_name(),
-        runtime="docker",
-        image=image,
-        options=ContainerOptions(
-            volumes=(f"{files}:{WORKSPACE}",),
-            workdir=WORKSPACE,
-            # The engine leads into it: this machine may not reach a network of its own.
-            network="bridge",
-            # Files that are saved in the folder shall belong to the user, who deletes them.
-            user=f"{os.getuid()}:{os.getgid()}",
-        ),
-    )
-
-
-def _start_plainly(context: Context) -> SessionReport:
+def _session(context: Context) -> SessionReport:
     if find_spec("jupyterlab") is None:
         raise JlrError(
             "the demo needs `jupyterlab`, which is not installed here",

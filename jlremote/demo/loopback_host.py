@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import shutil
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 if sys.platform == "win32":
     raise ImportError("the demo does not run on Windows")
 
 import asyncssh
 
-from jlremote.demo import local_engine, own_files
+from jlremote.demo import own_files
 from jlremote.demo.command_session import KILL_SECONDS, Account, CommandSession, current_account
 from jlremote.laptop import paths
 
@@ -28,6 +25,7 @@ for _name in ("asyncssh", "asyncio"):
     logging.getLogger(_name).addHandler(logging.NullHandler())  # or they would print to stderr
 
 END_SECONDS = 10.0
+_MOST_COMMANDS = 1000  # each has a thread that waits for its end
 _CONFIG = """\
 Host {host}
     HostName 127.0.0.1
@@ -41,97 +39,53 @@ Host {host}
     GlobalKnownHostsFile /dev/null
     StrictHostKeyChecking yes
 """
-
-
-_new_key = partial(asyncssh.generate_private_key, "ssh-ed25519")
-
-
-@dataclass(frozen=True)
-class DemoKeys:
-    """The host's key and the only user key that it accepts, new for each demo."""
-
-    host: asyncssh.SSHKey = field(default_factory=_new_key)
-    user: asyncssh.SSHKey = field(default_factory=_new_key)
+# As in `authorized_keys`: forwards lead to this machine alone.
+_FORWARDS = ",".join(f'permitopen="{name}:*"' for name in ("127.0.0.1", "localhost", "[::1]"))
 
 
 class DemoServer(asyncssh.SSHServer):
-    """One client's connection to the server, which lets one user in with one key."""
+    """One client's connection to the server; asyncssh itself checks the key and the forwards."""
 
-    def __init__(self, running: Running, keys: DemoKeys, account: Account) -> None:
-        self._running = running
-        self._key = keys.user.convert_to_public()
+    def __init__(self, account: Account, connections: set[asyncssh.SSHServerConnection]) -> None:
         self._account = account
+        self._connections = connections
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
-        self._running.connections.add(conn)
+        self._connections.add(conn)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._running.connections.discard(self._connection)
-
-    def public_key_auth_supported(self) -> bool:
-        return True
-
-    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        return username == self._account.user and key == self._key
+        self._connections.discard(self._connection)
 
     def session_requested(self) -> CommandSession:
-        return CommandSession(self._account, self._running.commands)
+        return CommandSession(self._account)
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
-    ) -> Any:
-        """Forward to this machine and its containers, and nowhere else."""
-        return self._forward(dest_host, dest_port)
-
-    async def _forward(self, host: str, port: int) -> Any:
-        if not _is_loopback(host) and host not in await asyncio.to_thread(local_engine.addresses):
-            raise asyncssh.ChannelOpenError(
-                asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
-                "the demo forwards to this machine and its containers only",
-            )
-        return await self._connection.forward_connection(host, port)
+    ) -> bool:
+        return True
 
     def unix_connection_requested(self, dest_path: str) -> bool:
         return True
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-@dataclass
-class Running:
-    """The connections of the server and the commands that run over them."""
-
-    connections: set[asyncssh.SSHServerConnection] = field(default_factory=set)
-    commands: set[asyncio.Task[None]] = field(default_factory=set)
-
-    async def end(self) -> None:
-        """End the connections and the processes that run over them."""
-        for connection in tuple(self.connections):
-            connection.abort()
-        if self.commands:
-            await asyncio.wait(tuple(self.commands), timeout=2 * KILL_SECONDS)
-
-
 @contextmanager
-def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
-    """Run a server, and give its TCP port on 127.0.0.1."""
+def running_server(account: Account, host: asyncssh.SSHKey, user: asyncssh.SSHKey) -> Iterator[int]:
+    """Run a server with a key of its own, and one that it lets in; give its TCP port."""
     loop = asyncio.new_event_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_MOST_COMMANDS))
     thread = threading.Thread(target=loop.run_forever, name="demo-server", daemon=True)
     thread.start()
-    running = Running()
+    connections: set[asyncssh.SSHServerConnection] = set()
+    allowed = asyncssh.import_authorized_keys(f"{_FORWARDS} {user.export_public_key().decode()}")
 
     async def serve() -> asyncssh.SSHAcceptor:
         return await asyncssh.listen(
             "127.0.0.1",
             0,
-            server_factory=lambda: DemoServer(running, keys, account),
-            server_host_keys=[keys.host],
+            server_factory=lambda: DemoServer(account, connections),
+            server_host_keys=[host],
+            authorized_client_keys=allowed,
             encoding=None,
             line_editor=False,
             agent_forwarding=False,
@@ -140,7 +94,11 @@ def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
 
     async def end() -> None:
         acceptor.close()
-        await running.end()
+        for connection in tuple(connections):
+            connection.abort()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:  # the commands that ran over the connections
+            await asyncio.wait(others, timeout=2 * KILL_SECONDS)
         await loop.shutdown_default_executor()
 
     try:
@@ -160,7 +118,8 @@ def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
 def loopback_host(name: str, config: Path) -> Iterator[Path]:
     """Run a host `name`, write its ssh configuration, and give the folder where logins begin.
 
-    The folder of `config` belongs to the host alone: it is deleted before and afterwards.
+    The folder of `config` belongs to the host alone: it is deleted before and afterwards. Its keys
+    are new.
 
     Raises:
         JlrError: a folder cannot be made or written.
@@ -170,27 +129,27 @@ def loopback_host(name: str, config: Path) -> Iterator[Path]:
     paths.private_directory(config.parent)
     try:
         files = own_files.make(config)
-        keys, account = DemoKeys(), current_account(files)
-        with running_server(keys, account) as port:
-            write_configuration(config, keys, name, account.user, port)
+        account = current_account(files)
+        with configured_server(name, config, account):
             yield files
     finally:
         own_files.clear(config)
         shutil.rmtree(config.parent, ignore_errors=True)
 
 
-if sys.platform == "win32":
-    raise ImportError("the demo does not run on Windows")
-
-
-def write_configuration(config: Path, keys: DemoKeys, host: str, user: str, port: int) -> None:
-    """Write what a client needs for `ssh -F CONFIG HOST`; the keys go beside `config`.
+@contextmanager
+def configured_server(name: str, config: Path, account: Account) -> Iterator[int]:
+    """Run a server with new keys, and write what `ssh -F CONFIG NAME` needs beside `config`.
 
     Raises:
         JlrError: a file cannot be written.
     """
+    host, user = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     folder = config.parent
-    known = f"[127.0.0.1]:{port} ".encode() + keys.host.export_public_key()
-    paths.write_whole(folder / "known_hosts", known)
-    paths.write_whole(folder / "id", keys.user.export_private_key())
-    paths.write_whole(config, _CONFIG.format(host=host, port=port, user=user, folder=folder))
+    with running_server(account, host, user) as port:
+        known = f"[127.0.0.1]:{port} ".encode() + host.export_public_key()
+        paths.write_whole(folder / "known_hosts", known)
+        paths.write_whole(folder / "id", user.export_private_key())
+        text = _CONFIG.format(host=name, port=port, user=account.user, folder=folder)
+        paths.write_whole(config, text)
+        yield port

@@ -79,7 +79,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     Raises:
         Usage: a name is invalid or missing.
         NotFound: there is no such folder or Dockerfile.
-        JlrError: the build failed; the message says at which line of the Dockerfile.
+        JlrError: the build failed; its output was shown.
     """
     if not request.tags:
         raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")
@@ -152,8 +152,8 @@ class Building:
                 raise
             return False
         if output.status != 0:
-            recipe, status, file = self.source.recipe, output.status or 1, self.request.dockerfile
-            raise build_error(self.engine, log, recipe, self.host.name, status, shown=file)
+            status = output.status or 1
+            raise build_error(self.engine, log, self.source.recipe, self.host.name, status)
         return True
 
     def _script(self, *, with_its_keys: bool) -> str:

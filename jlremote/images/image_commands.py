@@ -17,7 +17,7 @@ from jlremote.untrusted import document, number
 
 _FACTS = (
     '{"id":{{json .ID}},"names":{{json .RepoTags}},"created":{{json .Created}},'
-    '"size":{{json .Size}},"layers":{{json .RootFS.Layers}}}'
+    '"size":{{json .Size}}}'
 )
 _NO_TAG = "<none>:<none>"
 _OUR_LABELS = "org.jlremote."

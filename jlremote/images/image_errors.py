@@ -161,13 +161,8 @@ def no_space(engine: Engine, host: str, why: str) -> JlrError:
     )
 
 
-def build_error(
-    engine: Engine, log: BuildLog, recipe: str, host: str, status: int, *, shown: object
-) -> JlrError:
-    """Return why a build failed, with the line of its Dockerfile (`recipe` is its text).
-
-    `shown` is the Dockerfile's path as it was typed, `None` for the folder's own.
-    """
+def build_error(engine: Engine, log: BuildLog, recipe: str, host: str, status: int) -> JlrError:
+    """Return why a build failed; the output above it has the step (`recipe` is its Dockerfile)."""
     if general := _engine_fails(engine, log.lines, status):
         return general
     why = reason(log.lines)
@@ -176,21 +171,18 @@ def build_error(
     if "buildx component is missing" in why:
         mend = f"install docker's `docker-buildx-plugin` on `{host}`, or Debian's `docker-buildx`"
         return JlrError(f"cannot build the image: {why.rstrip('.')}", hint=mend)
-    at = log.failed_at(recipe)
-    if at is None:
-        return JlrError(f"cannot build the image: {why}")
-    number, text = at
-    where = f"line {number} of `{shown or 'Dockerfile'}` fails"
-    if (base := FROM.fullmatch(text)) and (missing := _base_missing(engine, base[1], host, why)):
-        return type(missing)(f"{where}: {missing.message}", hint=missing.hint)
-    cached = "the steps above it are cached, so the next build begins there"
-    return JlrError(f"{where}: `{text}`: {why}", hint=cached if log.has_built else None)
+    for image in FROM.findall(recipe):
+        if missing := _base_missing(engine, image, host, why):
+            return missing
+    return JlrError(f"cannot build the image: {why}")
 
 
 def _base_missing(engine: Engine, image: str, host: str, why: str) -> JlrError | None:
     try:
         name = image_names.parse(image)
     except Usage:
+        return None
+    if name.repository not in why and name.registry not in why:
         return None
     error = transfer_error(FailedTransfer(engine, "pull", image, name, host), [why], 1)
     return error if isinstance(error, (NotFound, Authentication)) else None

@@ -1,8 +1,8 @@
-"""`jlr image rm` and `jlr image prune`: remove images from a host, and tell what that frees."""
+"""`jlr image rm` and `jlr image prune`: remove images from a host."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from jlremote.place.runtimes.engine.engine_errors import engine_error
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.selection.destruction import Destruction, confirm
 from jlremote.text import listed, one_line, size_in_words
-from jlremote.untrusted import document, number, whole_number
+from jlremote.untrusted import document, number
 
 _SECONDS = 3600.0
 _USED = '{"image":{{json .Image}},"name":{{json .Name}}}'
@@ -32,13 +32,12 @@ _SHOWN_DIGITS = 12
 
 @dataclass(frozen=True)
 class StoredImage:
-    """An image on a host, with what it shares and what uses it."""
+    """An image on a host, with what uses it."""
 
     id: str
     names: tuple[str, ...]  # none for an image that a build or a pull has left behind
     created: str  # when it was built, ISO 8601
     size: int  # bytes, with the layers that it shares with other images
-    layers: tuple[str, ...]  # digests, the lowest first
     containers: tuple[str, ...] = ()  # names of the containers that use it, stopped ones too
 
     @property
@@ -54,7 +53,6 @@ class RemovalReport:
     host: str
     deleted: tuple[StoredImage, ...]
     untagged: tuple[str, ...]  # names that went, whose images stay
-    freed: int  # bytes
     networks: tuple[str, ...] = ()  # those of sessions that were gone
 
     def to_json(self) -> dict[str, Any]:
@@ -86,15 +84,14 @@ def remove(
         selection.add(typed)
     selection.refuse_used()
     deleted = selection.deleted
-    freed = _freed(link, engine, selection.stored, deleted)
     if deleted:  # a name without its image is easily given again
-        confirm(_planned(host, deleted, freed), context, yes=yes)
+        confirm(_planned(host, deleted), context, yes=yes)
     argv = engine("rmi", "--", *selection.references)
     gone = _removed(link, engine, argv, deleted, context)
     whole = {name for image in gone for name in image.names}
     names = (name for chosen in selection.chosen.values() for name in chosen)
     untagged = tuple(name for name in names if name not in whole)
-    return RemovalReport(host, tuple(gone), untagged, sum(freed[image.id] for image in gone))
+    return RemovalReport(host, tuple(gone), untagged)
 
 
 def prune(
@@ -117,13 +114,11 @@ def prune(
     dangling = _ids(run_script(link, command_line(listing)).stdout)
     deleted = [image for image in stored if image.digits in dangling and not image.containers]
     if not deleted:
-        return RemovalReport(host, (), (), 0, gone_networks)
-    freed = _freed(link, engine, stored, deleted)
-    confirm(_planned(host, deleted, freed), context, yes=yes)
+        return RemovalReport(host, (), (), gone_networks)
+    confirm(_planned(host, deleted), context, yes=yes)
     # By the engine's own choice: an image that was given a name meanwhile stays.
     gone = _removed(link, engine, engine("image", "prune", "--force"), deleted, context)
-    freed_bytes = sum(freed[image.id] for image in gone)
-    return RemovalReport(host, tuple(gone), (), freed_bytes, gone_networks)
+    return RemovalReport(host, tuple(gone), (), gone_networks)
 
 
 def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
@@ -148,29 +143,13 @@ def _stored(link: Link, engine: Engine, context: Context) -> list[StoredImage]:
     return read_images(answers["images"].stdout, answers["containers"].stdout)
 
 
-def _freed(
-    link: Link, engine: Engine, stored: Sequence[StoredImage], deleted: Sequence[StoredImage]
-) -> dict[str, int]:
-    """Return the bytes that each image frees, by id; what two share counts for one of them."""
-    pairs = [(image, nearest(image, stored, deleted)) for image in deleted]
-    ids = sorted({each.id for pair in pairs for each in pair if pair[1] and each})
-    fields = (".CreatedAt", engine.kind.step_bytes, "json .CreatedBy")
-    form = "\t".join(f"{{{{{field}}}}}" for field in fields)
-    ask = ("history", "--no-trunc", "--human=false", f"--format={form}")
-    steps = {str(at): command_line(engine(*ask, each)) for at, each in enumerate(ids)}
-    answers = link.run(steps) if ids else {}
-    histories = {each: answers[str(at)].stdout for at, each in enumerate(ids)}
-    return {image.id: freed(image, other, histories) for image, other in pairs}
-
-
-def _planned(host: str, deleted: Sequence[StoredImage], freed: dict[str, int]) -> Destruction:
+def _planned(host: str, deleted: Sequence[StoredImage]) -> Destruction:
     losses = tuple(
         f"{shown(image)} ({size_in_words(image.size)}, {times.ago(image.created)} old)"
         for image in deleted
     )
     what = "this image" if len(deleted) == 1 else f"these {len(deleted)} images"
-    space = size_in_words(sum(freed.values()))
-    return Destruction(f"Delete {what} of {host}, which frees {space}?", losses)
+    return Destruction(f"Delete {what} of {host}?", losses)
 
 
 def _removed(
@@ -206,7 +185,6 @@ def read_images(images: str, containers: str) -> list[StoredImage]:
             tuple(name for name in facts["names"] or () if "<none>" not in name),
             str(facts["created"]),
             round(number(facts["size"])),
-            tuple(map(str, facts["layers"] or ())),
             tuple(used.get(_digits(facts["id"]), ())),
         )
         for facts in map(document, images.splitlines())
@@ -292,37 +270,3 @@ def _means(typed: str, name: str) -> bool:
 def shown(image: StoredImage) -> str:
     """Return the names of an image, else the beginning of its id."""
     return one_line(", ".join(image.names) or image.digits[:_SHOWN_DIGITS])
-
-
-def nearest(
-    image: StoredImage, stored: Sequence[StoredImage], deleted: Sequence[StoredImage]
-) -> StoredImage | None:
-    """Return the image that shares most layers with one to delete, `None` if none shares any."""
-    before = deleted[: deleted.index(image)]
-    others = [other for other in stored if other not in deleted or other in before]
-    common, other = max(
-        ((_common(image.layers, other.layers), other) for other in others),
-        key=lambda pair: pair[0],
-        default=(0, None),
-    )
-    return other if common else None
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-@understood("the container engine")
-def freed(image: StoredImage, other: StoredImage | None, histories: Mapping[str, str]) -> int:
-    """Return the bytes that an image has and the `nearest` one has not.
-
-    The histories, by id, have a line for each step, the last one first. Engines do not tell the
-    sizes of layers, but two images with a common layer have had the same steps up to it.
-    """
-    if other is None:
-        return image.size
-    if _common(image.layers, other.layers) == len(image.layers):
-        return 0
-    own, others = (histories[each.id].splitlines()[::-1] for each in (image, other))
-    return sum(whole_number(step.split("\t")[1]) for step in own[_common(own, others) :])

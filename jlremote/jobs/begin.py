@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import shlex
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -24,6 +25,7 @@ from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.laptop import desktop, job_records, sessions
 from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.laptop.typed_place import host_word
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.runtime import Runtime
@@ -62,7 +64,7 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
         elif request.inside is None and runtime.has_containers:
             start, starting = begin_container.begin(start, request)
         else:
-            starting = begin_process.begin(start, request)
+            begin_process.begin(start, request)
         marks = {each.job.name: each.job.mark for each in begun} or {start.name: ""}
         for name, mark in marks.items():
             undo.callback(job_records.delete, host.name, name)
@@ -103,11 +105,26 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
             "there, and redirect it in the command",
         )
     own = request.inside is None and runtime.has_containers
-    if own and request.terminal and request.wanted.options.packages and not request.detach:
+    if not own and (request.interactive or request.terminal):
+        raise _only_in_containers(request)
+    if request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
             hint="use `--detach` and then `jlr job attach`, or an image that has the packages",
         )
+
+
+def _only_in_containers(request: RunRequest) -> Usage:
+    host, inside = request.wanted.host, request.inside
+    place = host_word(host) if inside is None else f"{host}/{inside}"
+    if inside is None and request.wanted.image is not None:  # an image that is a file
+        place = "SESSION"
+    keep = ("--keep",) if request.terminal else ()
+    line = shlex.join(("jlr", "shell", place, *keep, "--", *request.command))
+    return Usage(
+        f"`-{'t' if request.terminal else 'i'}` is for a job in a new container",
+        hint=f"`{line}` {'keeps it in tmux' if request.terminal else 'passes stdin to it'}",
+    )
 
 
 def _start_context(

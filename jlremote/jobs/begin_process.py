@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from dataclasses import replace
 
@@ -32,15 +31,11 @@ from jlremote.text import one_line
 from jlremote.untrusted import whole_number
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
-_FIRST_SIZE = os.terminal_size((80, 24))  # until one is attached
 DISK_HINT = "`df -h ~`, `df -i ~` and `quota -s` there show what is full, `mount` what is read-only"
 
 
-def begin(start: StartContext, request: RunRequest) -> str:
-    """Run a command as a process of the host, or in a session's container.
-
-    Return the script that shows its terminal from the beginning, empty without one.
-    """
+def begin(start: StartContext, request: RunRequest) -> None:
+    """Run a command as a process of the host, or in a session's container."""
     known, within = session(request), None
     name = start.request.host if known is None else known.name
     in_session = _in_session(start, request)
@@ -60,9 +55,6 @@ def begin(start: StartContext, request: RunRequest) -> str:
             pid, started, *_ = done.stdout.split()
             keep = leases.keep(gpus.lease, whole_number(pid), started)
         run_script(start.host, keep)
-    if not request.terminal:
-        return ""
-    return kept_jobs.JOBS.attach(start.name, request.detach_keys, first=True)
 
 
 def launched(start: StartContext, plan: ProcessPlan) -> Completed:
@@ -131,10 +123,7 @@ def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGp
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir, mark=mark)
-    if request.terminal:
-        keys = kept_jobs.ENGINES_KEYS if runtime.has_containers else None
-        how = replace(how, terminal=_FIRST_SIZE, detach_keys=keys)
-    take = _taking(request, private, mark) if private else ""
+    take = variables.TAKE if private else ""
     plan = ProcessPlan(
         name=start.name,
         argv=(),
@@ -145,9 +134,7 @@ def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGp
         mark=mark,
         sweep=runtime.sweep(name, mark, options.user),
         remove=request.remove,
-        interactive=request.interactive,
         wait=gpus.wait,
-        terminal=request.terminal,
     )
     if runtime.has_containers:
         return _in_container(start, request, plan, how, take, {**gpus.environment, **plain})
@@ -180,12 +167,6 @@ def _in_container(
         argv=runtime.attached(name, marked, how, {**plain, process_mark.VARIABLE: plan.mark}),
         signal=runtime.attached(name, way, Attachment(user=how.user), {}),
     )
-
-
-def _taking(request: RunRequest, private: str, mark: str) -> str:
-    if request.terminal:
-        return variables.take_typed(private, mark)
-    return variables.take_first(private) if request.interactive else variables.TAKE
 
 
 def session(request: RunRequest) -> SessionRecord | None:

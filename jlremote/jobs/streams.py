@@ -13,7 +13,6 @@ from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import JobHandle
 from jlremote.link.client.remote_process import RemoteProcess
-from jlremote.place.host.kept_jobs import GIVEN, ProcessJobs
 
 
 def attach(
@@ -29,8 +28,8 @@ def attach(
         LinkLost: the connection broke; the job goes on.
     """
     selector, first = handle.selector, handle.job.state == "created"
-    backend = _with_streams(handle)
-    script = handle.starting or backend.attach(handle.job.key, detach_keys, first=first)
+    assert isinstance(handle.backend, ContainerJobs), "no other jobs have a terminal"
+    script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
     try:
         run_attached(handle.host.process(script, terminal_of(screen)), screen)
     except TerminalClosed:
@@ -54,11 +53,6 @@ def attach(
     return job.exit_code or 0, True
 
 
-def _with_streams(handle: JobHandle) -> ContainerJobs | ProcessJobs:
-    assert isinstance(handle.backend, (ContainerJobs, ProcessJobs)), "no other jobs have stdin"
-    return handle.backend
-
-
 @contextmanager
 def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
     """Give a job pieces of stdin, the last one empty, while the block follows it.
@@ -70,7 +64,7 @@ def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
     if not handle.job.interactive:
         raise Usage(
             f"the job `{handle.selector}` has no stdin",
-            hint="begin it with `jlr run … -i` for that",
+            hint="begin it with `jlr run … --image IMAGE -i` for that",
         )
     failures: list[JlrError] = []
     threading.Thread(target=_feed, args=(handle, pieces, failures), daemon=True).start()
@@ -88,15 +82,14 @@ def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) 
 
     The script says when it has all; leaving it then would end an engine's client that passes it on.
     """
-    script, has_all = _with_streams(handle).feed(handle.job.key), False
+    assert isinstance(handle.backend, ContainerJobs), "no other jobs have stdin"
+    script, has_all = handle.backend.feed(handle.job.key), False
     try:
         with handle.host.process(script) as process:
             process.wait_connected()
             threading.Thread(target=_read, args=(pieces, process), daemon=True).start()
             for stream, _ in process:
                 has_all = has_all or stream == "stdout"
-        if not has_all and process.status == GIVEN:
-            failures.append(JlrError("another command already sent it its stdin"))
     except JlrError as failure:
         if not has_all:
             failures.append(failure)

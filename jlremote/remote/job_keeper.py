@@ -3,14 +3,10 @@
 Its text lies in the job's folder as `program`. Its arguments are an action and the folder:
 
 - `begin`: begin the job in a process session of its own, and print what identifies its process.
-  stdin has the plan, a JSON object: `argv`, and the `files` of the folder by name; with
-  `interactive` the command gets stdin from a named pipe, with `terminal` it has a terminal.
-  `variables` come before that, in the terminal where it prints `mark`. If `.waiter` is one of
-  the files, that program runs first, and becomes the command once it has GPUs.
-- `stdin COMMAND...`: become the command, once another program writes to the pipe.
+  stdin has the plan, a JSON object: `argv`, the `variables` that the command reads from its stdin,
+  and the `files` of the folder by name. If `.waiter` is one of them, that program runs first, and
+  becomes the command once it has GPUs.
 - `signal NAME`, `stop yes|no` (by force, or SIGTERM first): what they say.
-- `attach whole|missed KEYS`: connect this terminal to the job's, until the keys, in hexadecimal,
-  are typed; once the job ends wait until its end is recorded.
 
 `process` has five words: process and start of the command, the boot, and process and start of the
 keeper. `ways` has the commands that signal a job in a container, and that end all of its processes.
@@ -25,8 +21,7 @@ import sys
 import time
 from typing import Any, Dict, List
 
-from jlremote.remote import job_terminal
-from jlremote.remote.orphans import Adopter, become, begin, facts
+from jlremote.remote.orphans import Adopter, begin, facts
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 STAYS = 9  # the exit status of a sweep that leaves a process running
@@ -63,23 +58,18 @@ class Keeper:
 
     def __init__(self, plan: Dict[str, Any], home: int) -> None:
         self.plan, self.home = plan, home  # the latter is where the command runs
-        self.variables = plan["variables"].encode("utf-8", "surrogateescape")
-        self.stdin = os.open(os.devnull, os.O_RDONLY)
+        self.stdin = -1
         self.identity = -1  # a pipe for what identifies the job
 
     def prepare(self) -> None:
         """Write the folder's files; raise `OSError` where that cannot be done."""
         files = dict.fromkeys((".process", ".exit", "began"), _ROOM)
         files.update(dict.fromkeys(("stdout", "stderr"), ""), **self.plan["files"])
-        if self.variables and not self.plan["terminal"]:
-            files[".variables"] = self.plan["variables"]
+        files.update({".variables": self.plan["variables"]})
         for name, text in files.items():
             _write(name, text)
-        if self.plan["interactive"]:
-            os.mkfifo("stdin", 0o600)
-        elif ".variables" in files:
-            self.stdin = os.open(".variables", os.O_RDONLY)
-            os.unlink(".variables")
+        self.stdin = os.open(".variables", os.O_RDONLY)
+        os.unlink(".variables")
 
     def launch(self) -> int:
         """Keep the job in a process of its own; print what identifies it, and return a status."""
@@ -117,11 +107,6 @@ class Keeper:
 
     def run(self, adopter: Adopter) -> int:
         """Run the command, and return its exit code."""
-        if self.plan["terminal"]:
-            terminal = job_terminal.JobTerminal(self.plan["mark"].encode(), self.variables)
-            terminal.begin(self.command(), self.become_job)
-            os.close(self.identity)
-            return terminal.to_the_end()
         os.dup2(self.stdin, 0)
         child = begin(self.command(), self.become_job)
         os.close(self.identity)
@@ -130,18 +115,14 @@ class Keeper:
 
     def command(self) -> List[bytes]:
         command, folder = _encoded(self.plan["argv"]), os.getcwdb()
-        python = os.fsencode(sys.executable)
-        if self.plan["interactive"]:
-            program = os.path.join(folder, b"program")
-            command = [python, b"-IS", program, b"stdin", folder, *command]
         if ".waiter" in self.plan["files"]:
+            python = os.fsencode(sys.executable)
             command = [python, b"-I", os.path.join(folder, b".waiter"), folder, *command]
         return command
 
     def become_job(self) -> None:
         """Record this process as the job's."""
-        if not self.plan["terminal"]:
-            os.setsid()
+        os.setsid()
         own, keeper = os.getpid(), os.getppid()
         identity = [own, facts(own)[19], _boot(), keeper, facts(keeper)[19]]
         text = " ".join(map(str, identity)) + "\n"
@@ -196,8 +177,7 @@ class BegunJob:
             return
         if name == "KILL" and self.in_container and not self.signal_argv:
             self.sweep("KILL")  # the client would die without a word to the other side
-        has_begun = not (os.path.exists("stdin") or os.path.exists("waiting"))
-        if self.signal_argv and has_begun:
+        if self.signal_argv and not os.path.exists("waiting"):
             subprocess.call([*self.signal_argv, name], stdin=subprocess.DEVNULL)
             return
         with contextlib.suppress(ProcessLookupError):
@@ -250,15 +230,6 @@ def _begin(home: int) -> int:
     return keeper.launch()
 
 
-def _become_with_stdin(home: int, command: List[str]) -> int:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.dup2(os.open("stdin", os.O_RDONLY), 0)
-    os.unlink("stdin")
-    os.fchdir(home)
-    become([os.fsencode(word) for word in command])
-    return 0
-
-
 def main(arguments: List[str]) -> int:
     """Do an action, and return the exit status."""
     action, folder, *rest = arguments
@@ -266,13 +237,6 @@ def main(arguments: List[str]) -> int:
     os.chdir(folder)
     if action == "begin":
         return _begin(home)
-    if action == "stdin":
-        return _become_with_stdin(home, rest)
-    if action == "attach":
-        keys = job_terminal.DetachFilter(bytes.fromhex(rest[1]))
-        if job_terminal.attach(rest[0] == "whole", keys):
-            BegunJob().ended(10)
-        return 0
     if action == "stop":
         return 0 if BegunJob().stop(rest[0] == "yes") else 1
     BegunJob().signal(rest[0])

@@ -229,7 +229,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "sinfo": (read_gpus, f"a{FIELD}b{FIELD}gpu:a100:2{FIELD}gpu:1{FIELD}idle\n" * 2),
     "jobs": (
         kept_jobs.read,
-        "\x1f".join(("a", "c", "", "", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
+        "\x1f".join(("a", "c", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
     ),
     "image files": (file_scripts.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
@@ -246,7 +246,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "framing": (framed, "\nm begin one\nx\nm end one 0\n"),
     "pull": (lambda text: taken(Transfer(), text), "0123456789ab: Downloading  36.45kB/2.001MB\n"),
     "build": (
-        lambda text: (taken(BuildLog(), text), BuildLog(text.split("\n")).failed_at("FROM a\n")),
+        lambda text: taken(BuildLog(), text),
         "Step 2/3 : RUN a\n  3 | >>> RUN b\nparse error on line 4: x\n",
     ),
     "terminal": (lambda text: shown(text), "\x1b[2Aa\x1b[1;31mb\r\x1b[3Kc\x1b[9Dd"),

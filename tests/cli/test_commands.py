@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from jlremote.demo.demo import DemoRequest
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
 from jlremote.images.login import LoginReport
@@ -252,15 +251,13 @@ def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows
 def test_ctrl_c_ends_a_demo_and_interrupts_one_that_is_not_ready(
     is_ready: bool, jlr: Jlr, workflows: Workflows
 ) -> None:
-    def demo(request: DemoRequest, _: object, ready: Callable[[SessionReport], None]) -> None:
-        assert request == DemoRequest("torch", "docker")
+    def demo(_: object, ready: Callable[[SessionReport], None]) -> None:
         if is_ready:
             ready(REPORT)
         raise KeyboardInterrupt
 
     workflows.will("demo.demo.demo", demo)
-    argv = ("--image", "torch", "--runtime", "docker", "--no-browser")
-    outcome = jlr("demo", *argv)
+    outcome = jlr("demo", "--no-browser")
     ended = (0, URL + "\n", "Ctrl-C ends the demo\n")
     assert (outcome.code, outcome.stdout, outcome.stderr) == (
         ended if is_ready else (130, "", "\n")

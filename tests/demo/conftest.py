@@ -11,7 +11,7 @@ import paramiko
 import pytest
 
 from jlremote.demo.command_session import Account
-from jlremote.demo.loopback_host import DemoKeys, running_server, write_configuration
+from jlremote.demo.loopback_host import configured_server
 from tests.lab.programs import PATIENCE
 
 EVERY_INTERFACE = "0.0.0.0"
@@ -48,11 +48,9 @@ def login(folder: Path) -> Account:
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     """A server that forwards to the loopback alone."""
-    keys, there = DemoKeys(), login(tmp_path)
-    config = tmp_path / "keys" / "ssh_config"
+    config, there = tmp_path / "keys" / "ssh_config", login(tmp_path)
     config.parent.mkdir()
-    with running_server(keys, there) as port:
-        write_configuration(config, keys, "demo", there.user, port)
+    with configured_server("demo", config, there) as port:
         yield Host(port, there.user, config, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The demo's account, keys and ssh configuration."""
+"""The account of the demo's host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.demo import command_session
 from jlremote.demo.command_session import current_account
 
 
@@ -26,13 +25,11 @@ def test_the_account_is_the_current_user_with_the_demos_folder(
     assert not {"JLR_HOST", "SSH_AUTH_SOCK", "JUPYTER_TOKEN"} & here.environment.keys()
 
 
-def entry(shell: str) -> pwd.struct_passwd:
-    return pwd.struct_passwd(("ada", "x", 1, 1, "", "/", shell))
-
-
 @pytest.mark.parametrize("shell", ["/usr/sbin/nologin", "/bin/false", "/no/such/shell"])
 def test_an_account_without_a_usable_shell_gets_sh(
-    shell: str, monkeypatch: pytest.MonkeyPatch
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry(shell))
-    assert command_session._user_and_shell() == ("ada", "/bin/sh")
+    entry = pwd.struct_passwd(("ada", "x", 1, 1, "", "/", shell))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    here = current_account(tmp_path)
+    assert (here.user, here.shell) == ("ada", "/bin/sh")

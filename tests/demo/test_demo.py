@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -21,10 +20,8 @@ from tests.demo.person import (
     traces,
     wait_for_no_trace,
 )
-from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import lives, wait_until
-from tests.long import LONG
 from tests.sessions.parts import Session, failed
 
 pytestmark = pytest.mark.lab
@@ -66,13 +63,6 @@ def run_demo(machine: Laptop) -> Iterator[RunDemo]:
     yield run
     for demo in demos:
         demo.kill()
-
-
-@pytest.fixture
-def machine_with_engine(machine: Laptop, engine: Engine) -> Laptop:
-    """The same with the lab's engine."""
-    machine.environment |= {"PATH": os.environ["PATH"], "DOCKER_HOST": engine.url}
-    return machine
 
 
 def kept(machine: Laptop) -> list[str]:
@@ -199,56 +189,3 @@ def test_without_the_extra_the_demo_says_what_to_install(machine: Laptop) -> Non
     )
     refused = machine.run(sys.executable, "-c", hidden, "demo")
     failed(refused, 1, "`jupyterlab`", "-m pip install jupyterlab")
-
-
-def test_an_image_without_a_container_is_refused(machine: Laptop) -> None:
-    failed(machine.jlr("demo", "--image", "x", "--runtime", "none"), 2, "--image")
-
-
-def test_a_wanted_container_without_an_engine_is_an_error(machine: Laptop) -> None:
-    failed(machine.jlr("demo", "--runtime", "docker"), 1, "`docker` is not installed")
-    assert not traces(machine)
-
-
-@pytest.mark.parametrize(
-    ("words", "stop"),
-    [pytest.param((), False, id="found"), LONG(("--image", "lab/jupyter"), True, id="named")],
-)
-def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
-    machine_with_engine: Laptop,
-    engine: Engine,
-    words: tuple[str, ...],
-    stop: bool,
-    run_demo: RunDemo,
-) -> None:
-    before = containers(engine)
-    demo = run_demo(*words)
-    session = demo.session()
-    assert (session.report["runtime"], session.report["container"]) == ("docker", session.name)
-    assert session.name in containers(engine) - before
-    with session.notebook("a.ipynb") as kernel:
-        assert kernel.run("open('made here', 'w').write('x'), 6 * 7") == "(1, 42)"
-    made = machine_with_engine.folder / "run" / "jlr" / "demo" / "files" / "made here"
-    assert (made.read_text(), made.stat().st_uid) == ("x", os.getuid())
-    if stop:
-        assert machine_with_engine.jlr("stop", session.name).status == 0
-    else:
-        demo.interrupt()
-    assert demo.end()[0] == 0
-    assert kept(machine_with_engine) == ["made here"]
-    assert session.name not in containers(engine)
-    wait_for_no_trace(machine_with_engine)
-
-
-def containers(engine: Engine, *filters: str) -> set[str]:
-    wanted = [f"--filter={condition}" for condition in filters]
-    return set(engine.docker("ps", "--all", "--format", "{{.Names}}", *wanted).split())
-
-
-@pytest.mark.long
-def test_an_image_without_jupyterlab_is_an_error_and_nothing_is_left(
-    machine_with_engine: Laptop, engine: Engine
-) -> None:
-    failed(machine_with_engine.jlr("demo", "--image", "lab/plain"), 6, "JupyterLab")
-    assert containers(engine, "ancestor=lab/plain", "name=^demo-") == set()
-    wait_for_no_trace(machine_with_engine)

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from jlremote.demo.demo import DemoRequest, demo
+from jlremote.demo.demo import demo
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
 
@@ -18,6 +18,6 @@ def test_on_windows_the_demo_is_refused_before_anything_is_started(
     monkeypatch.setattr(sys, "platform", "win32")
     unused = cast("Context", None)
     with pytest.raises(JlrError, match="does not run on Windows") as refusal:
-        demo(DemoRequest(), unused, lambda report: pytest.fail(f"{report} was started"))
+        demo(unused, lambda report: pytest.fail(f"{report} was started"))
     assert refusal.value.hint is not None
     assert "WSL" in refusal.value.hint

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import asyncssh
 import paramiko
 import psutil
 import pytest
 
-from jlremote.demo import local_engine
-from jlremote.demo.loopback_host import DemoKeys, running_server, write_configuration
+from jlremote.demo.loopback_host import configured_server
 from tests.demo.conftest import EVERY_INTERFACE, Host, login
 from tests.lab.programs import PATIENCE, wait_until
 
@@ -126,21 +126,6 @@ def alive(process: psutil.Process) -> bool:
         return False
 
 
-def test_a_signal_reaches_the_command(host: Host, client: paramiko.Transport) -> None:
-    shell = session(
-        client, "trap 'echo caught; exit 5' TERM; echo up; while :; do sleep 0.05; done"
-    )
-    assert shell.recv(10) == b"up\n"
-    request = paramiko.Message()
-    request.add_byte(bytes([98]))  # SSH_MSG_CHANNEL_REQUEST
-    request.add_int(shell.remote_chanid)
-    request.add_string("signal")
-    request.add_boolean(False)
-    request.add_string("TERM")
-    client._send_user_message(request)
-    assert (output(shell), ended(shell)) == (b"caught\n", 5)
-
-
 def test_ctrl_c_in_a_terminal_interrupts_a_program(client: paramiko.Transport) -> None:
     shell = session(client)
     shell.get_pty("xterm")
@@ -201,21 +186,9 @@ def test_a_forward_from_the_far_side_is_refused(client: paramiko.Transport) -> N
         client.request_port_forward("127.0.0.1", 0)
 
 
-def test_a_forward_to_a_container_is_allowed(
-    client: paramiko.Transport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local_engine, "addresses", lambda: {EVERY_INTERFACE})
-    with echo_to_the_end() as echo:
-        channel = client.open_channel("direct-tcpip", (EVERY_INTERFACE, echo), ("127.0.0.1", 1))
-        channel.sendall(b"inside")
-        channel.shutdown_write()
-        assert output(channel) == b"INSIDE"
-
-
 def test_the_end_of_the_server_ends_what_it_runs(tmp_path: Path) -> None:
-    keys, there = DemoKeys(), login(tmp_path)
-    with running_server(keys, there) as port:
-        write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
+    there = login(tmp_path)
+    with configured_server("demo", tmp_path / "ssh_config", there) as port:
         host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
         client = host.transport()
         client.auth_publickey(host.user, host.key)
@@ -235,7 +208,7 @@ def test_openssh_logs_in_with_the_written_configuration(host: Host) -> None:
 
 @needs_openssh
 def test_openssh_refuses_a_server_with_another_host_key(host: Host, tmp_path: Path) -> None:
-    other = DemoKeys().host.export_public_key()
+    other = asyncssh.generate_private_key("ssh-ed25519").export_public_key()
     (host.config.parent / "known_hosts").write_bytes(f"[127.0.0.1]:{host.port} ".encode() + other)
     done = ssh(host, "demo", "true")
     assert (done.returncode, b"HOST IDENTIFICATION HAS CHANGED" in done.stderr) == (255, True)

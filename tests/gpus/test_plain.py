@@ -32,7 +32,7 @@ def demo(gpus: Gpus) -> Iterator[Laptop]:
     laptop = Laptop()
     laptop.environment["PATH"] = f"{gpus.folder}:{laptop.environment['PATH']}"
     del laptop.environment["JLR_SSH_CONFIG"]
-    with laptop.spawn("demo", "--runtime", "none", "--no-browser") as running:
+    with laptop.spawn("demo", "--no-browser") as running:
         try:
             assert running.stdout is not None
             assert any(line.startswith("http") for line in running.stdout)

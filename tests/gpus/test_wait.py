@@ -210,8 +210,8 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     for gpu in (0, 1):
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
     wanted = ("--gpus", "auto", "--wait", "-d", "--env", "SECRET=word", "--name")
-    shell = ("--", "sh", "-c", "echo $SECRET $CUDA_VISIBLE_DEVICES; cat; exit 3")
-    begun = ada.jlr("run", "lab", "--in", inside, "-i", *wanted, "inner", *shell)
+    shell = ("--", "sh", "-c", "echo $SECRET $CUDA_VISIBLE_DEVICES; exit 3")
+    begun = ada.jlr("run", "lab", "--in", inside, *wanted, "inner", *shell)
     assert begun.status == 0, begun
     await_queue(ada, "inner")
     begun = ada.jlr("run", "lab", "--image", "lab/plain", *wanted, image, *shell)
@@ -231,8 +231,8 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
         waiting(ada, "job", "attach", image) as attached,
     ):
         gpu_host.gpus.free(0)
-        seen = ada.jlr("job", "attach", "inner", "-i", stdin="typed")
-        assert (seen.status, seen.stdout) == (3, f"word {gpu_host.gpus.uuids[0]}\ntyped"), seen
+        seen = ada.jlr("job", "attach", "inner")
+        assert (seen.status, seen.stdout) == (3, f"word {gpu_host.gpus.uuids[0]}\n"), seen
         told = attached.communicate(timeout=60)[0]
         assert attached.returncode == 3, told
         assert "number " in told

@@ -1,4 +1,4 @@
-"""What a removal takes, and what it frees, by the engine's own words."""
+"""What a removal takes, by the engine's own words."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import json
 import pytest
 
 from jlremote.errors import NotFound, Usage
-from jlremote.images.removal import Selection, StoredImage, freed, nearest, read_images
+from jlremote.images.removal import Selection, StoredImage, read_images
 from jlremote.place.host.contract import OddAnswer
 
 
-def image(number: str, *names: str, layers: str = "", size: int = 10) -> StoredImage:
-    return StoredImage(f"sha256:{number * 64}", names, "2026-01-01", size, tuple(layers))
+def image(number: str, *names: str) -> StoredImage:
+    return StoredImage(f"sha256:{number * 64}", names, "2026-01-01", 10)
 
 
 def test_images_are_read_with_the_containers_that_use_them() -> None:
-    facts = {"created": "2026-01-01", "size": 5, "layers": None}
+    facts = {"created": "2026-01-01", "size": 5}
     images = [
         json.dumps({"id": "sha256:a", "names": ["x:1", "<none>@sha256:9"], **facts}),
         json.dumps({"id": "b", "names": None, **facts}),  # podman's form
@@ -54,20 +54,7 @@ def test_a_name_or_the_begin_of_an_id_is_resolved_exactly(typed: str, names: lis
 
 
 def test_what_is_missing_or_uncertain_is_refused() -> None:
-    stored = [image("a", "x:1", "x:2"), image("b"), StoredImage(f"b{'c' * 63}", (), "", 0, ())]
+    stored = [image("a", "x:1", "x:2"), image("b"), StoredImage(f"b{'c' * 63}", (), "", 0)]
     for typed, error in (("y", NotFound), ("b", Usage), ("aaaa", Usage), ("x:3", NotFound)):
         with pytest.raises(error):
             Selection("dgx", stored).add(typed)
-
-
-def test_the_size_of_a_shared_layer_is_read_from_the_histories() -> None:
-    one, two = image("a", "a:1", layers="12"), image("b", "b:1", layers="13")
-    alone = image("c", layers="4", size=7)
-    stored = [one, two, alone]
-    assert [nearest(each, stored, stored) for each in stored] == [None, one, None]
-    assert nearest(one, stored, [one]) == two
-    base = "t0\t100\tADD base\n"
-    histories = {one.id: f"t2\t0\tENV\nt1\t5\tCOPY\n{base}", two.id: f"t1\t6\tCOPY\n{base}"}
-    assert (freed(one, two, histories), freed(alone, None, {})) == (5, 7)
-    with pytest.raises(OddAnswer):
-        freed(one, two, {one.id: "nonsense", two.id: "x"})

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 
-from tests.jobs.conftest import one_place
+import pytest
+
 from tests.jobs.parts import SECONDS, Jobs, at_terminal, whole
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+
+pytestmark = pytest.mark.parametrize("jobs", ["image"], indirect=True)
 
 NOISE = os.urandom(3_000_001) + b"\x10\x11~.\n\x03\x04\x1a"  # also what leaves terminals
 
@@ -98,7 +101,6 @@ def test_a_loss_ends_its_stdin_and_is_no_success(jobs: Jobs, sshd: SSHServer) ->
     assert jobs.wait_over(name) == 0
 
 
-@one_place
 def test_a_person_types_lines_and_ctrl_d_at_a_terminal(jobs: Jobs) -> None:
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "-i", "--rm", "--", "wc", "-l")
@@ -109,28 +111,6 @@ def test_a_person_types_lines_and_ctrl_d_at_a_terminal(jobs: Jobs) -> None:
         terminal.type("\x04")
         assert terminal.process.wait(SECONDS) == 0
         terminal.wait_for("2\r\n")
-
-
-@one_place
-def test_a_second_stdin_is_refused_where_that_can_be_seen(owner: Laptop, jobs: Jobs) -> None:
-    name = jobs.name()
-    run = ("run", "lab", *jobs.where, "--name", name, "-di", "--", "sh", "-c", "cat; sleep 2")
-    assert whole(owner, *run).returncode == 0
-    first = began(owner, "job", "attach", "-i", name)
-    assert first.stdin is not None
-    assert first.stdout is not None
-    first.stdin.write(b"first\n")
-    first.stdin.flush()
-    assert first.stdout.readline() == b"first\n"
-    second = began(owner, "job", "attach", "-i", name)
-    assert second.stdout is not None
-    assert second.stdout.readline() == b"first\n"
-    first.communicate()
-    assert first.returncode == 0
-    _, told = second.communicate(b"second")
-    if "--image" not in jobs.where:  # an engine drops it without a word
-        assert second.returncode == 1
-        assert b"another command already sent it its stdin" in told
 
 
 def test_stop_ends_a_job_that_waits_for_its_stdin(jobs: Jobs) -> None:

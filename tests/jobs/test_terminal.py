@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.terminal import Terminal
-from tests.jobs.conftest import every_place
 from tests.jobs.parts import SECONDS, Jobs, at_terminal
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer
 
@@ -19,7 +20,7 @@ def answers(terminal: Terminal, command: str, answer: str) -> None:
     terminal.wait_for(f"{answer}\r\n")
 
 
-@every_place
+@pytest.mark.parametrize("jobs", ["image"], indirect=True)
 def test_a_job_with_a_terminal_is_left_lost_and_found_again(
     jobs: Jobs, owner: Laptop, sshd: SSHServer
 ) -> None:
@@ -60,7 +61,7 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
 
 
 def test_a_terminal_that_cannot_be_given_is_refused(
-    owner: Laptop, containers: ContainerFactory
+    owner: Laptop, inside: Container, containers: ContainerFactory
 ) -> None:
     name = containers.name()
     run = ("run", "lab", "--name", name)
@@ -72,11 +73,12 @@ def test_a_terminal_that_cannot_be_given_is_refused(
         assert terminal.process.wait(SECONDS) == 1
         terminal.wait_for(f"`lab/{name}` did not start")
     assert owner.jlr("job", "attach", f"lab/{name}").status == 6
-    numbers = ("sh", "-c", "seq 30000; exit 4")
-    with at_terminal(owner, *run, "--runtime", "none", "-it", "--rm", "--", *numbers) as terminal:
-        terminal.wait_for("\n30000\r")  # it may have ended before it is attached
-        assert terminal.process.wait(SECONDS) == 4
-        assert "\n2\r" in terminal.screen
+    for where, place in ((("--runtime", "none"), "lab"), (("--in", inside.name), inside.name)):
+        for option, keep in (("-t", " --keep"), ("-i", "")):
+            elsewhere = owner.jlr(*run, *where, f"{option}d", "--", "echo", "it's")
+            assert elsewhere.status == 2, elsewhere
+            assert f"`{option}` is for a job in a new container" in elsewhere.stderr
+            assert f"{place}{keep} -- echo 'it'\"'\"'s'`" in elsewhere.stderr
     begun = owner.jlr(*run, "--image", "lab/plain", "-itd", "--", "sh")
     assert begun.status == 0, begun
     with at_terminal(owner, "job", "attach", name) as terminal:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from jlremote.remote.job_keeper import BegunJob
-from jlremote.remote.job_terminal import DetachFilter
 from jlremote.remote.orphans import facts
 from tests.lab.programs import PATIENCE
 
@@ -73,7 +72,7 @@ def test_a_signal_goes_into_the_container_once_something_runs_there(running: Run
     job.signal("INT")
     assert Path("told").read_text() == "signal INT\n"
     assert running.poll() is None
-    Path("stdin").touch()  # which the command waits for
+    Path("waiting").touch()  # the command has not begun
     job.signal("INT")
     assert running.wait(PATIENCE) == -signal.SIGINT
 
@@ -82,20 +81,3 @@ def test_a_client_that_would_say_nothing_is_killed_after_its_command(running: Ru
     begun(sweep=(*NOTE, "sweep")).signal("KILL")
     assert Path("told").read_text() == "sweep KILL \n"
     assert running.wait(PATIENCE) == -signal.SIGKILL
-
-
-@pytest.mark.parametrize(
-    ("typed", "given", "detaches"),
-    [
-        ((b"ab",), b"ab", False),
-        ((b"a\x10", b"b"), b"a\x10b", False),  # what may have begun to detach comes later
-        ((b"\x10\x10\x11",), b"\x10", True),
-        ((b"a\x10", b"\x11b"), b"a", True),
-    ],
-)
-def test_keys_that_detach_are_taken_out(
-    typed: tuple[bytes, ...], given: bytes, detaches: bool
-) -> None:
-    keys = DetachFilter(b"\x10\x11")
-    assert b"".join(map(keys.without, typed)) == given
-    assert keys.typed is detaches

@@ -18,7 +18,6 @@ from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
-from jlremote.text import size_in_words
 from jlremote.times import utc
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
 def rmi(
     invocation: Invocation, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
 ) -> None:
-    """Remove images from a host, by name or id, and say how much space that frees.
+    """Remove images from a host, by name or id.
 
     An image with another name loses only the one that is given. An image that a container uses
     stays, also if that container is stopped. On a terminal jlr says what goes, and asks.
@@ -185,14 +184,14 @@ def rmi(
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
 def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
-    """Remove untagged (dangling) images from a host, and say how much space that frees.
+    """Remove untagged (dangling) images from a host.
 
     Builds and pulls leave such images behind when they give their name to a new one. An image that
     a container uses stays. Unused networks of sessions go, too. On a terminal jlr says what goes,
     and asks; `jlr image list HOST --all` shows these images.
 
     Examples:
-        jlr image prune dgx --yes --json | jq .freed
+        jlr image prune dgx --yes --json | jq .deleted
     """
     from jlremote.images import removal
 
@@ -210,7 +209,6 @@ def _removal_in_words(report: RemovalReport) -> str:
     lines = [f"deleted {shown(image)}" for image in report.deleted]
     lines += [f"removed the name {name}; its image stays" for name in report.untagged]
     lines += [f"removed the network {name}" for name in report.networks]
-    lines += [f"freed {size_in_words(report.freed)}"] if report.deleted or report.untagged else []
     return "\n".join(lines)
 
 

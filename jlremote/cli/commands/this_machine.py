@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -166,17 +166,9 @@ def notify(_invocation: Invocation) -> None:
 
 
 @command("demo")
-@option("--image IMAGE", "Image of the container; needs a container engine.")
-@option(
-    "--runtime",
-    "Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
-    type=click.Choice(["auto", "docker", "none"]),
-    default="auto",
-    show_default=True,
-)
 @option("--no-browser", "Print the URL and open no browser.")
 @shared.json_option("Print the session as a JSON object.")
-def demo(invocation: Invocation, /, *, no_browser: bool, **options: Any) -> None:
+def demo(invocation: Invocation, no_browser: bool) -> None:
     """Try jlr on this machine, without a server.
 
     It starts an SSH server on the loopback interface and a session behind it, as on any host, and
@@ -185,7 +177,7 @@ def demo(invocation: Invocation, /, *, no_browser: bool, **options: Any) -> None
 
     Examples:
         jlr demo
-        jlr demo --runtime none --no-browser
+        jlr demo --no-browser
     """
     from jlremote.demo import demo as workflow
 
@@ -201,7 +193,7 @@ def demo(invocation: Invocation, /, *, no_browser: bool, **options: Any) -> None
         context.progress.note("Ctrl-C ends the demo")
 
     try:
-        workflow.demo(workflow.DemoRequest(**options), context, ready)
+        workflow.demo(context, ready)
     except KeyboardInterrupt:
         if not running:
             raise

@@ -13,7 +13,6 @@ from typing import Any
 from jlremote import __version__
 from jlremote.errors import JlrError
 from jlremote.jupyter.endpoint import Endpoint, Place, hostname, time_limit_warning
-from jlremote.jupyter.locate import locate
 from jlremote.laptop import desktop
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
@@ -41,6 +40,8 @@ log = logging.getLogger(__name__)
 LAST_WORDS_SECONDS = 1.0
 # How long a link without connection, forwards and mounts stays after its last command.
 USELESS_SECONDS = 1.0
+# How long it waits for the first command, which is loading; one that fails then sends none.
+UNUSED_SECONDS = 10.0
 NO_DESCRIPTORS_PAUSE = 0.2
 
 
@@ -86,7 +87,9 @@ class LinkServer:
         held = (parts.forwards, parts.mounts, parts.clients, parts.jobs)
         if self._conversations or any(len(part) for part in held):
             return None
-        if self._served and parts.supervisor.condition.state is not State.UP:
+        if not self._served:
+            return min(UNUSED_SECONDS, self._idle_seconds)
+        if parts.supervisor.condition.state is not State.UP:
             return min(USELESS_SECONDS, self._idle_seconds)
         return self._idle_seconds
 
@@ -230,6 +233,8 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     )
 
     def find(connection: Connection, known: Endpoint) -> Endpoint:
+        from jlremote.jupyter.locate import locate  # loaded while the login goes on
+
         return locate(ConnectionHost(files.host, connection), known)
 
     def listen(local_port: int, gateway: Gateway, key: ForwardKey) -> TunnelForward:

@@ -2,9 +2,8 @@
 
 Each has its own folder (0700) beside those of the sessions: `stdout` and `stderr` are its output,
 `program` is what keeps it and does what is asked of it (`remote.job_keeper`), `process` identifies
-it, and `exit` has its exit code and end. With `-i` `stdin` is a named pipe until that is opened and
-the command begins, and `.variables` has its variables until then. With a terminal `socket` leads to
-that. Room for what the job writes at its end is taken beforehand: it fills the disk, perhaps.
+it, and `exit` has its exit code and end. Room for what the job writes at its end is taken
+beforehand: it fills the disk, perhaps.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
 Python 3.6 or later is needed there, and later for a job that waits for GPUs (see `gpus`).
@@ -37,15 +36,8 @@ from jlremote.text import is_name, one_line
 from jlremote.untrusted import document, moment, whole_number
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
-GIVEN = 65  # sysexits.h: EX_DATAERR
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
-DETACH_KEYS = "ctrl-p,ctrl-q"
-# Of the engine's client, which runs in a job's terminal: they end it, so they are never typed.
-ENGINES_KEYS = "ctrl-@,ctrl-^,ctrl-@,ctrl-_,ctrl-@,ctrl-^"
-_FILES = (
-    *("command", "container", "gpus", "rm", "interactive", "terminal", "waiting"),
-    *("mark", "began", "exit"),
-)
+_FILES = ("command", "container", "gpus", "rm", "waiting", "mark", "began", "exit")
 _KEEPER = "jlremote.remote.job_keeper"
 WAITERS_PROGRAM = "jlremote.gpus.waiter_program"
 WAITERS_PYTHON = (3, 8)  # the oldest that its modules run on
@@ -64,22 +56,6 @@ alive() {
     [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ] &&
     { same "$pid" "$start" || same "$keeper" "$began"; }
 }
-"""
-
-# Nothing of it holds the connection once the job has ended, not even while `cat` waits.
-_FEED = f"""\
-[ -p "$directory/stdin" ] || exit {GIVEN}
-exec 3<&0 4>&1
-{{
-  cat "$directory/.variables" && rm -f "$directory/.variables"
-  cat <&3 4>&-
-  echo >&4
-}} 2>/dev/null >"$directory/stdin" &
-feeding=$!
-exec 3<&-
-while alive && kill -0 $feeding 2>/dev/null; do {pause(0.2)}; done
-kill $feeding 2>/dev/null
-exit 0
 """
 
 _TELL = f"""\
@@ -119,8 +95,6 @@ class ProcessPlan:
     variables: str = ""  # shell text with its variables, which it reads from its stdin
     mark: str = ""  # unique to this job; `take_back` removes no other
     remove: bool = False  # whether it is deleted once its output and exit code were read
-    interactive: bool = False  # whether it gets stdin, behind its variables
-    terminal: bool = False  # whether it has one, in which it asks for its variables by `mark`
     # with an argument appended: `Runtime.sweep`, for what is no process of the host; else empty
     sweep: tuple[str, ...] = ()
     # what `gpus.waiter_program` is to do before the command begins, `None` for nothing
@@ -157,8 +131,6 @@ def _told(plan: ProcessPlan) -> str:
         "gpus": plan.gpus,
         "mark": plan.mark,
         "rm": "yes" if plan.remove else "",
-        "interactive": "yes" if plan.interactive else "",
-        "terminal": "yes" if plan.terminal else "",
         "ways": json.dumps(
             {"signal": plan.signal, "sweep": ending, "in_container": bool(plan.sweep)}
         ),
@@ -166,9 +138,8 @@ def _told(plan: ProcessPlan) -> str:
     if plan.wait is not None:
         files["waiting"] = json.dumps(plan.wait["first"])
         files |= {".waiter": program(WAITERS_PROGRAM), ".wait": json.dumps(plan.wait)}
-    told = {name: getattr(plan, name) for name in ("argv", "mark", "variables")}
-    told |= {"interactive": plan.interactive, "terminal": plan.terminal, "files": files}
-    return json.dumps(told) + "\n"
+    names = ("argv", "mark", "variables")
+    return json.dumps({name: getattr(plan, name) for name in names} | {"files": files}) + "\n"
 
 
 def take_back(name: str, mark: str) -> str:
@@ -202,10 +173,6 @@ exec "$@"
 """
 
 
-def _code(keys: str) -> str:
-    return bytes(ord(key[-1]) & (0x1F if key[:-1] else 0x7F) for key in keys.split(",")).hex()
-
-
 class ProcessJobs(FolderJobs):
     """The jobs in folders of the host."""
 
@@ -220,22 +187,10 @@ class ProcessJobs(FolderJobs):
         )
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW", show)
 
-    def feed(self, key: str) -> str:
-        """Return the script that passes its stdin to the job, and prints a line at the end."""
-        return f"{self.folder(key)}{_ALIVE}{_FEED}"
-
     def waiting(self, key: str) -> str:
         """Return the script that prints how a job waits, and a group separator, at each change."""
         loop = f"{self.folder(key)}{_ALIVE}{_WAITING}"
         return until_hang_up(command_line(("sh", "-c", loop)))
-
-    def attach(self, key: str, keys: str | None, *, first: bool) -> str:
-        """Return the script that connects its terminal to the job's, until the keys are typed.
-
-        The `first` time it shows the whole output before, else the last of what was missed.
-        """
-        typed = _code(keys or DETACH_KEYS)
-        return self._act(key, "attach", "whole" if first else "missed", typed)
 
     def signal(self, key: str, signal: str) -> str:
         return self._act(key, "signal", signal)
@@ -280,7 +235,7 @@ def read(printed: str) -> list[Job]:
 
 
 def _job(fields: list[str]) -> Job:
-    name, command, container, gpus, remove, interactive, has_terminal, waiting, *rest = fields
+    name, command, container, gpus, remove, waiting, *rest = fields
     mark, began, ending, alive = rest
     code, ended, full = (*ending.split(), "", "", "")[:3]
     queued, told = bool(alive and waiting), _document(waiting)
@@ -298,8 +253,6 @@ def _job(fields: list[str]) -> Job:
         container=container or None,
         gpus=gpus or None,
         remove=bool(remove),
-        interactive=bool(interactive),
-        terminal=bool(has_terminal),
         place=place if queued and isinstance(place, int) else None,
         reason=one_line(str(told.get("why", ""))) if queued else None,
         detail=waits(waiting) if queued else detail,

@@ -33,7 +33,6 @@ class EngineKind:
     # Whether `--` may precede an image; NVIDIA's first tool takes the image for its value.
     ends_options: bool = True
     everyday: str | None = None  # the engine that does all but create containers, if another
-    step_bytes: str = ".Size"  # the field of `history` with a step's bytes; podman's has words
     daemon: str | None = "docker"  # the service that must run, `None` without one
 
 
@@ -49,7 +48,6 @@ KINDS = (
         init_tells_all=False,
         init_package="catatonit",
         start_passes_signals=True,
-        step_bytes=".ImageHistoryLayer.Size",
         daemon=None,
     ),
     # It only creates containers: its second version joins the words of other commands and splits
