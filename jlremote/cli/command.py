@@ -31,7 +31,7 @@ GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", 
 _FEW = 8
 _MANY = 10  # options; more do not fit on the page of `-h`
 _EXAMPLES = 3  # on the page of `-h`
-_SEVERAL_LINES = ("--env", "--build-arg", "--parameter")  # their values may have them
+_SEVERAL_LINES = ("--env", "--build-arg", "--parameter", "-c")  # their values may have them
 SCHEDULER = "--slurm"  # beside which `-h` shows the options of a cluster
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -61,7 +61,7 @@ def option(
     words = names.split()
     if not words[-1].startswith("-") and not words[-1].islower():
         settings["metavar"] = words.pop()
-        settings.setdefault("type", _text_of(*(word for word in words if word.startswith("--"))))
+        settings.setdefault("type", _text_of(*(word for word in words if word[:1] == "-")))
         if "flag_value" in settings:
             settings["is_flag"] = False  # the value may be left out
     elif "/" in names:
@@ -71,11 +71,13 @@ def option(
     return click.option(*words, cls=Option, group=group, common=common, help=text, **settings)
 
 
-def _text_of(option: str, *others: str) -> Callable[[Any], str]:
+def _text_of(*names: str) -> Callable[[Any], str]:
+    option = next((name for name in names if name.startswith("--")), names[0])
+
     def converted(value: Any) -> str:
         from jlremote.laptop.settings.options import DROPPED_IF_EMPTY, check_form
 
-        name, text = (option, *others)[-1].lstrip("-"), str(value)
+        name, text = names[-1].lstrip("-"), str(value)
         if not text.strip() and not (name in DROPPED_IF_EMPTY and not text):
             hint = "leave it out; a shell variable in it may be empty"
             raise Usage(f"`{option}` has no value", hint=hint)

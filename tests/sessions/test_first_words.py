@@ -37,7 +37,9 @@ CONNECTING = {
     "rm": (SESSION, "--yes"),
     "shell": (SESSION, "true"),
     "run": ("lab", "--runtime", "none", "--", "true"),
+    "exec": (SESSION, "-c", "1"),
     "cp": ("/etc/hostname", "lab:"),
+    "sync": (".", "lab:/srv/work"),
     "mount": ("here", "lab:/srv"),
     "forward": (SESSION, "6006"),
     "code": (SESSION, "--print"),
@@ -67,7 +69,7 @@ OTHERS = {
 }
 # They connect in the same way as another one of these.
 ALIKE = {
-    *("url", "logs", "output", "restart", "rm", "forward", "code", "local lab"),
+    *("url", "logs", "output", "restart", "rm", "forward", "code", "local lab", "exec", "sync"),
     *("job attach", "job wait", "job stop", "job rm", "image save", "image push"),
     *("image rm", "image prune", "image login"),
 }
