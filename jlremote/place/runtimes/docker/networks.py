@@ -121,7 +121,7 @@ def described(engine: Engine, name: str) -> str:
 
     For each network follow its id, its driver and the ids of its containers, also of stopped ones,
     which may start at any time. Podman's networks know no containers before 5.0. The default
-    networks are not asked about: nobody is alone there.
+    networks are not asked about: no container is alone on them.
     """
     joined = "{{range $id, $_ := .Containers}} {{$id}}{{end}}" if engine.kind.daemon else ""
     driver = command_line(engine("network", "inspect", f"--format={{{{.Driver}}}}{joined}"))
