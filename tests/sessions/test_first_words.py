@@ -39,7 +39,7 @@ CONNECTING = {
     "run": ("lab", "--runtime", "none", "--", "true"),
     "exec": (SESSION, "-c", "1"),
     "cp": ("/etc/hostname", "lab:"),
-    "sync": (".", "lab:/srv/work"),
+    "sync": ("folder", "lab:/srv/work"),
     "mount": ("here", "lab:/srv"),
     "forward": (SESSION, "6006"),
     "code": (SESSION, "--print"),
