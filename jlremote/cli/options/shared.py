@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -99,16 +98,6 @@ def number(least: float, most: float = math.inf) -> Callable[[Any], float]:
         raise click.BadParameter(f"`{value}` is not a {whole}number {bounds}")
 
     return converted
-
-
-def detach_keys(value: Any) -> str:
-    """Return keys that detach from a terminal, as docker and podman take them.
-
-    An engine would refuse others too late.
-    """
-    if not all(re.fullmatch(r"[!-~]|ctrl-[a-z@^[\]\\_]", key) for key in str(value).split(",")):
-        raise click.BadParameter(f"`{value}` is not a list of keys, such as `ctrl-p,ctrl-q`")
-    return str(value)
 
 
 def _host_argument(

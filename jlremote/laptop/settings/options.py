@@ -35,6 +35,7 @@ EDITORS = ("vscode", "cursor", "windsurf", "pycharm", "zed")
 _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
 
 # How values look that hosts take, each with an example; what a host has, it knows alone.
+_KEY = r"([!-+.-~-]|ctrl-[a-z@^[\]\\_])"
 _COUNT = (r"[1-9]\d{0,8}[km]?", "4")
 _FORMS: Mapping[str, tuple[str, str]] = {
     **{name: (r"\w[\w.,@+-]*", name) for name in ("partition", "account", "qos")},
@@ -44,6 +45,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
     "gres": (r"[a-zA-Z][\w./:,=+-]*", "gpu:1"),
     "time": (r"(\d+-)?\d+(:\d+){0,2}|(?i:infinite|unlimited)", "8:00:00"),
     "module": (r"\w\S*", "cuda/12.4"),
+    "detach-keys": (rf"{_KEY}(,{_KEY})*", "ctrl-p,ctrl-q"),
     "packages": (r"[^-\s].*", "jupyterlab"),
     "user": (r"\w[^\s:/=]*(:(\w[^\s:/=]*)?)?", "1000:1000"),
 }
