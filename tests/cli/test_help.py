@@ -187,6 +187,7 @@ def test_the_examples_are_valid() -> None:
     assert complaints([*EVERY_CALL, *SHOWN]) == {}
 
 
+@pytest.mark.lab
 def test_what_is_mentioned_is_valid_as_far_as_it_goes() -> None:
     found = [
         [word for word in call if word not in ("…", "...")]
