@@ -64,7 +64,7 @@ class CopyReport:
         ):  # an archive may have millions
             return
         if len(self.skipped) == _MOST_LEFT_OUT:
-            why = "left out more than these"
+            why = "left out more files than these"
         self.skipped.append(why)
         self._progress.note(why)
 

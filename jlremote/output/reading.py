@@ -213,7 +213,7 @@ def chosen(
         return matches[0]
     names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
     if matches:
-        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
+        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of it: {names}")
     raise NotFound(
         f"{missing} a notebook `{typed}`",
         hint=did_you_mean(typed, known) or (f"known: {names}" if names else hint),

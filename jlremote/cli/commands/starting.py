@@ -200,7 +200,7 @@ def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
     typed = shared.resolved_host(word, context)
     if typed.name is not None and container not in (None, typed.name):
         raise Usage(
-            f"`{word}` names a session already, and so does `{container}`",
+            f"`{word}` and `{container}` both name a session",
             hint=f"`jlr start {typed.host}/{typed.name}`, or `jlr start {typed.host} {container}`",
         )
     return options | {"host": typed.host, "container": typed.name or container}

@@ -345,6 +345,6 @@ def _save_copy(
         )
     if saved.homeless:
         context.progress.note(
-            f"{saved.homeless} further runs are of cells that the notebook no longer has; "
+            f"{saved.homeless} further runs belong to cells that are no longer in the notebook; "
             "`jlr output` shows them"
         )

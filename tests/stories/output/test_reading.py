@@ -38,7 +38,7 @@ def test_a_notebook_is_called_by_its_path_or_a_unique_end(typed: str, name: str)
 def test_a_notebook_that_is_not_clear_is_asked_for() -> None:
     with pytest.raises(Usage) as several:
         chosen("train.ipynb", KNOWN)
-    assert several.value.hint == "type more of `work/train.ipynb`, `old/train.ipynb`"
+    assert several.value.hint == "type more of it: `work/train.ipynb`, `old/train.ipynb`"
     with pytest.raises(NotFound) as missing:
         chosen("tset.ipynb", KNOWN)
     assert missing.value.hint == "did you mean `test.ipynb`?"
