@@ -9,7 +9,7 @@ from jlremote.errors import NeedsAuthentication
 from jlremote.text import one_line, printable
 
 QuestionKind = Literal[
-    "host-key", "passphrase", "password", "code", "remember", "remember-again", "confirm"
+    "host-key", "passphrase", "password", "code", "remember", "remember-again", "confirm", "input"
 ]
 
 _NEEDS: dict[QuestionKind, str] = {
@@ -20,6 +20,7 @@ _NEEDS: dict[QuestionKind, str] = {
     "remember": "a yes or no is needed on whether to remember it",
     "remember-again": "a yes or no is needed on whether to remember it",
     "confirm": "a yes or no is needed",
+    "input": "the code waits for input",
 }
 
 
@@ -28,8 +29,8 @@ class Question:
     """A question to the user."""
 
     # what is asked. `host-key`, `remember` and `confirm` (before something is lost) want `yes` or
-    # `no`, the others a secret. `remember-again` is `remember` after an earlier no: an answer that
-    # was given beforehand counts, and the user is not asked
+    # `no`, `input` a line for a cell, the others a secret. `remember-again` is `remember` after an
+    # earlier no: an answer that was given beforehand counts, and the user is not asked
     kind: QuestionKind
     text: str  # the prompt, already free of control characters; may have several lines
     echo: bool = False  # whether the answer may be seen while it is typed

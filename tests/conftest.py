@@ -10,16 +10,15 @@ import signal
 import socket
 import subprocess
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, settings
-from playwright.sync_api import BrowserContext
 from xdist.scheduler import LoadFileScheduling
 
-from tests.lab import browser, images
+from tests.lab import images
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine, running_engine
@@ -31,6 +30,9 @@ from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 from tests.long import WANTED
 from tests.mounts.parts import remember_session
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext
 
 # A shell that starts the tests in the background, and `nohup`, make them ignore these signals. The
 # programs that the tests start would inherit that, and neither Ctrl-C nor a closed terminal would
@@ -56,13 +58,15 @@ settings.load_profile("jlr")
 
 # A test that asks for one of these runs a real server, engine or browser.
 LAB_FIXTURES = {"account", "chromium", "engine", "file_chromium", "forward_sshd", "keychain"}
-# All tests of these folders do.
-LAB_FOLDERS = ("cluster", "engines", "login", "outages", "shell", "windows")
+# All tests of these folders do, or take longer than a minute has room for.
+LAB_FOLDERS = ("adversity", "cluster", "engines", "login", "outages", "shell", "windows")
 # Only these markers may skip a test where CI=true says that every part is there.
 OPTIONAL = ("long", "hardware")
 
 # A lab of one of these folders costs more than its files gain from several workers.
 ONE_LAB = ("tests/cluster",)
+# These take one worker minutes.
+FIRST = (*ONE_LAB, "tests/windows")
 # These read all sources, which one worker need parse only once.
 GUARDS = re.compile(
     "tests/test_(errors|ladder|local_files|local_programs|platforms|shell_texts|untrusted|words).py"
@@ -103,7 +107,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("lab")
         if item.get_closest_marker("lab"):
             dear.add(item.path)
-    items.sort(key=lambda item: (not item.nodeid.startswith(ONE_LAB), item.path not in dear))
+    items.sort(key=lambda item: (not item.nodeid.startswith(FIRST), item.path not in dear))
 
 
 def pytest_collection_finish() -> None:
@@ -277,18 +281,24 @@ def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> I
 @pytest.fixture(scope="module")
 def file_chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
     """The same browser for all tests of a file, as it takes seconds to start."""
-    if not browser.CHROMIUM.exists():
-        pytest.skip(f"`{browser.CHROMIUM}` is not installed")
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as context:
+    with running_chromium(tmp_path_factory.mktemp("profile")) as context:
         yield context
 
 
 @pytest.fixture
 def chromium(tmp_path: Path) -> Iterator[BrowserContext]:
     """A headless browser with a new profile."""
+    with running_chromium(tmp_path / "profile") as context:
+        yield context
+
+
+@contextmanager
+def running_chromium(profile: Path) -> Iterator[BrowserContext]:
+    from tests.lab import browser  # what it imports takes a while, and few tests have a browser
+
     if not browser.CHROMIUM.exists():
         pytest.skip(f"`{browser.CHROMIUM}` is not installed")
-    with browser.chromium(tmp_path / "profile") as context:
+    with browser.chromium(profile) as context:
         yield context
 
 

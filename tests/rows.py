@@ -1,4 +1,4 @@
-"""The tables of docs/ whose last column names tests: rows of guides, attacks, and faults."""
+"""What the pages show: tables whose last column names tests, and commands that tests run."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def rows(page: str) -> list[list[str]]:
     tables = [block.splitlines() for block in text.split("\n\n")]
     found = [row for head, *rest in tables if head.endswith("| shown by |") for row in rest[1:]]
     return [row.strip("| ").split(" | ") for row in found]
+
+
+def shown_commands() -> list[str]:
+    """Return the commands of README.md's blocks, and those of docs/guides.md, each once."""
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    guides = (REPOSITORY / "docs/guides.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^    (.*?)(?: +#.*)?$", readme, re.MULTILINE)
+    lines = [command for block in blocks for command in block.split("; ")]
+    inline = [one for one in re.findall(r"`(jlr [^`]*)`", guides) if "…" not in one]
+    return list(dict.fromkeys(lines + inline))

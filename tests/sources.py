@@ -38,6 +38,12 @@ def parsed(path: Path) -> ast.Module:
 
 
 @cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return all nodes of a module, of which the guards ask again and again."""
+    return tuple(ast.walk(tree))
+
+
+@cache
 def modules() -> dict[str, ast.Module]:
     """Return all modules of the package by name."""
     found = {}
@@ -51,7 +57,7 @@ def modules() -> dict[str, ast.Module]:
 
 def imports(tree: ast.AST, *, module: str) -> Iterator[str]:
     """Return the full names of all that a module imports, in functions and for types too."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

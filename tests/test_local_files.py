@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sources import here, known
+from tests.sources import here, known, nodes
 
 # Who writes, and why no far value decides where. Content goes through `laptop.paths` only.
 WRITERS = {
@@ -42,7 +42,7 @@ WRITERS = {
     "demo.loopback_host": "removes the demo's own folder, of a fixed name",
 }
 # Who makes local names of far ones.
-NAMED = {"output.notebook_copy", "kernels.specs"}
+NAMED = {"output.notebook_copy", "output.rich_files", "kernels.specs"}
 MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {
@@ -65,7 +65,7 @@ WRITING = re.compile("O_(CREAT|WRONLY|RDWR|TRUNC|APPEND)|[a-z_]+(?= [|])")
 
 def writers(tree: ast.AST) -> Iterator[str]:
     """Yield the calls that make, change or remove a local file."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and is_writer(node):
             yield ast.unparse(node.func)
 
@@ -102,7 +102,7 @@ def test_far_names_of_local_files_pass_the_door() -> None:
     through = {
         name
         for name, tree in here()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "local_name"
     }
     assert through == NAMED

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sources import here, known
+from tests.sources import here, known, nodes
 
 STARTERS = {
     "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
@@ -20,7 +20,6 @@ STARTERS = {
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
     "ssh.transport.server_socket": "the command of ssh's configuration, with names that ssh takes",
-    "copies": "rsync: `jlr cp` has rules of its own",
     "editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
     "editors.ssh_config": "`ssh -G`: jlr's own words",
     "forwards.browser": "a browser: jlr's own file or page; the URL is in that",
@@ -41,7 +40,7 @@ OF_OS = ("exec", "spawn", "posix_spawn", "startfile", "system", "popen")
 
 def starters(tree: ast.AST) -> Iterator[str]:
     """Yield the calls that start a program."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.module not in MODULES.keys() - {"asyncio", "click"}, "import the module"
         if isinstance(node, ast.Call):
@@ -61,7 +60,7 @@ def test_no_far_value_goes_through_a_shell() -> None:
     through = {
         name
         for name, tree in here()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Call) and any(word.arg == "shell" for word in node.keywords)
     }
     assert through == set()

@@ -23,6 +23,8 @@ from tests.long import LONG
 STEM = f"jlremote-{__version__}"
 SCRIPTS = Path(sys.executable).parent
 
+pytestmark = pytest.mark.lab
+
 
 def run(*argv: str | Path, cwd: Path, **variables: str) -> str:
     """Run a program outside the checkout, and return its output."""
@@ -77,12 +79,12 @@ def test_the_wheel_has_the_program_its_licence_man_pages_and_completions(built: 
     assert others == {f"jlremote/cli/completion/{name}" for name in ("jlr.bash", "_jlr")}
 
 
-def test_the_metadata_name_the_extras_and_where_the_project_is(built: Built) -> None:
+def test_the_metadata_name_the_extras_and_no_address_that_is_none(built: Built) -> None:
     metadata = built.metadata()
     assert metadata["License-Expression"] == "MIT"
     assert set(metadata.get_all("Provides-Extra", [])) == {"demo", "kernels", "test"}
-    labels = {one.partition(",")[0] for one in metadata.get_all("Project-URL", [])}
-    assert labels == {"Homepage", "Documentation", "Changelog", "Issues", "Source"}
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert [url for url in metadata.get_all("Project-URL", []) if "example" in url] == []
 
 
 def by_pip(package: str, folder: Path) -> Path:

@@ -114,10 +114,12 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return outcome
 
 
+@pytest.mark.lab
 def test_every_module_can_be_imported_without_what_windows_lacks(windows: dict[str, Any]) -> None:
     assert set(windows["failed"]) == POSIX_ONLY, windows["failed"]
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [

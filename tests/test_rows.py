@@ -20,6 +20,8 @@ SECONDS = re.compile(r"\d s\b")
 def test_every_row_of_the_guides_is_there() -> None:
     wanted = {f"{guide}{row + 1}" for guide, count in GUIDES.items() for row in range(count)}
     assert set(named_tests("rows")) == wanted | CLUSTER
+    guides = (REPOSITORY / "docs/guides.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| ([A-E]\d+) \|", guides, re.MULTILINE)) == wanted | CLUSTER
 
 
 @pytest.mark.parametrize("page", ["security", "outages"])

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.sources import PACKAGE, parsed
+from tests.sources import PACKAGE, nodes, parsed
 
 _ECHO = re.compile(r"\becho\b(?P<words>[^|;&<>\n]*)")
 _VARIABLE = re.compile(r"\$(\w+|\{[^}]*\}|\(\(|[?$@*(])")
@@ -20,7 +20,7 @@ PLAIN = {
 
 def shell_texts(path: Path) -> list[tuple[int, str]]:
     """Return the literal strings of a module that look like text for a shell, with their lines."""
-    constants = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant))
+    constants = (node for node in nodes(parsed(path)) if isinstance(node, ast.Constant))
     return [(each.lineno, each.value) for each in constants if isinstance(each.value, str)]
 
 

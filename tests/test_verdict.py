@@ -75,7 +75,8 @@ def test_pytests_own_record_is_understood(tmp_path: Path) -> None:
         "def test_not_here(): pytest.skip('nothing')\n"
     )
     record = tmp_path / "record.xml"
-    options = ("-q", "-p", "no:cacheprovider", "-c", "/dev/null", f"--junitxml={record}")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")  # else it looks at all of /tmp
+    options = ("-q", "-p", "no:cacheprovider", f"--junitxml={record}")
     argv = (sys.executable, "-m", "pytest", *options, str(tmp_path))
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # they take most of its time
     subprocess.run(argv, env=alone, stdout=subprocess.DEVNULL, check=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import modules
+from tests.sources import modules, nodes
 
 REPOSITORY = Path(__file__).parents[1]
 MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
@@ -36,7 +36,7 @@ def test_texts_name_their_subjects() -> None:
 
 def test_no_class_name_stands_twice() -> None:
     trees = modules().values()
-    classes = (n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+    classes = (n.name for tree in trees for n in nodes(tree) if isinstance(n, ast.ClassDef))
     assert [name for name, count in Counter(classes).items() if count > 1] == []
 
 
@@ -44,17 +44,17 @@ def texts(tree: ast.Module) -> list[str]:
     """Return the strings of a module without its docstrings."""
     documents = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    return [text(node) for node in ast.walk(tree) if id(node) not in documents]
+    return [text(node) for node in nodes(tree) if id(node) not in documents]
 
 
 def bare_commands(tree: ast.Module) -> list[str]:
     """Return the commands in backticks that end or remove something without its name."""
-    hints = [n.value for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == "hint"]
+    hints = [n.value for n in nodes(tree) if isinstance(n, ast.keyword) and n.arg == "hint"]
     found = [command for each in texts(tree) for command in BARE.findall(each)]
     in_hints = [text(n) for hint in hints for n in ast.walk(hint)]
     return found + [command for each in in_hints for command in BARE_IN_HINT.findall(each)]

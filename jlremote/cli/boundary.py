@@ -105,7 +105,8 @@ def _log_bug(failure: Exception) -> tuple[str, str]:
 
 def _as_json() -> bool:
     typed = sys.argv[1:]
-    return "--json" in typed[: typed.index("--") if "--" in typed else None]
+    ours = typed[: typed.index("--") if "--" in typed else None]
+    return "--json" in ours or "--json-lines" in ours
 
 
 def _interrupted(words: str) -> int:

@@ -24,9 +24,11 @@ COMMANDS = {
     },
     "Work there": {
         "shell": ("attaching", "Open a terminal in a session's container."),
+        "exec": ("executing", "Execute code in a kernel of a session."),
         "run": ("running", "Run a command or notebook as a lasting job."),
         "job": ("", "List, show, stop and delete jobs."),
         "cp": ("ports_and_files", "Copy files to and from a session."),
+        "sync": ("ports_and_files", "Make a folder there like this one."),
         "mount": ("ports_and_files", "Mount a folder of the host on this machine."),
         "forward": ("ports_and_files", "Forward a further port of a session."),
         "local": ("", "Use a session's kernels in Jupyter here."),

@@ -1,9 +1,12 @@
-"""`jlr cp`: files between this machine and a session, a container or a host.
+"""`jlr cp` and `jlr sync`: files between this machine and a session, a container or a host.
 
 Read `cp` (the story), `names` (what `cont1:path` means), `exchange` (a command there with its
-streams here, and the progress), then the two ways. A folder goes by `rsync` where both machines
-have it; all else as tar archives in one stream: `tar_fetch` and `tar_send` here, `tar_scripts`
-there, with `remote/tar` where only Python is.
+streams here, and the progress), then the way: tar archives in one stream, by `tar_fetch` and
+`tar_send` here and `tar_scripts` there, with `remote/tar` where only Python is.
+
+`sync` makes a folder there like one here: `local_tree` reads what is here, and the program
+`remote/synced_folder` takes it there, from the list to the last name in one command.
+`sync_watch` does it again at each change, and `job_folder` before and after a job.
 
 The other side is not believed. What a copy is called here comes from what the person typed; what
 arrives waits in a private folder (`staging`) where no link leads anywhere, and gets its final name

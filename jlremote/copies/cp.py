@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tarfile import TarError
 
-from jlremote.copies import rsync, tar_fetch, tar_send
+from jlremote.copies import tar_fetch, tar_send
 from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.names import RemotePath, one_place, parsed
 from jlremote.copies.staging import folder_of
@@ -50,16 +50,11 @@ def copy(
     with context.progress.step("Copy"), plain_errors():
         if isinstance(into, RemotePath) and not remote:
             tar_send.check_sources(local, recursive=recursive)
-            place = CopyPlace(into.where, context)
-            if not (recursive and rsync.send(report, place, local, into, preserve=preserve)):
-                tar_send.send(report, place, local, into, preserve=preserve)
+            tar_send.send(report, CopyPlace(into.where, context), local, into, preserve=preserve)
         elif isinstance(into, Path) and not local:
             folder_of(into)
             place = CopyPlace(one_place(remote), context)
-            if recursive:
-                remote = rsync.fetch(report, place, remote, into, preserve=preserve)
-            if remote:
-                tar_fetch.fetch(report, place, remote, into, recursive=recursive, preserve=preserve)
+            tar_fetch.fetch(report, place, remote, into, recursive=recursive, preserve=preserve)
         else:
             raise Usage(
                 "a copy needs one end on this machine, and one on a host",

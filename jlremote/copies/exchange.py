@@ -7,13 +7,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from jlremote.errors import LinkLost
 from jlremote.hosts.context import Context, Progress
-from jlremote.link.client.link import ShellCommand
+from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import RemoteProcess
-from jlremote.sessions.shell import place_of
+from jlremote.link.wire.protocol import Unproved
+from jlremote.sessions.shell import known_place, place_of
 from jlremote.text import one_line, size_in_words
 from jlremote.times import clock
 
@@ -23,9 +24,7 @@ _COMPLAINT_BYTES = 2000
 # What programs say beside the cause, and what it is in plain words.
 _NOISE = (
     (
-        re.compile(
-            r"^(?:\S*/)?(?:tar|bsdtar|rsync|sh|mv|chmod): (?:(?:line )?\d+: )?(?:\[\w+\] )?"
-        ),
+        re.compile(r"^(?:\S*/)?(?:tar|bsdtar|sh|mv|chmod): (?:(?:line )?\d+: )?(?:\[\w+\] )?"),
         "",
     ),
     (re.compile(r"[^\s\"']*\.jlr-\w+\.part/+(?:files/+|\d+/+)?|^files/"), ""),
@@ -58,7 +57,9 @@ class CopyReport:
 
     def leave_out(self, why: str) -> None:
         """Tell the person that something is not copied."""
-        if len(self.skipped) > _MOST_LEFT_OUT:  # an archive may have millions
+        if (
+            why in self.skipped or len(self.skipped) > _MOST_LEFT_OUT
+        ):  # an archive may have millions
             return
         if len(self.skipped) == _MOST_LEFT_OUT:
             why = "left out more than these"
@@ -85,16 +86,33 @@ class CopyPlace:
     """The place of a copy, which runs."""
 
     def __init__(self, where: str | None, context: Context) -> None:
-        self._place = place_of(where, context)
+        self._where, self._context = where, context
+        self._known = known_place(where, context)
 
     @contextmanager
     def process(self, argv: tuple[str, ...]) -> Iterator[RemoteProcess]:
         """Run a command there; leaving the context ends it."""
         command = ShellCommand(argv, copies=True)
-        opened = self._place.host.shell(self._place.served, command, None, checked=True)
-        with opened as process:
-            process.wait_connected()
+        with ExitStack() as stack:
+            if self._known is not None:
+                try:
+                    process = _opened(stack, *self._known, command, checked=False)
+                except Unproved:
+                    self._known = None
+            if self._known is None:
+                place = place_of(self._where, self._context)
+                process = _opened(stack, place.host, place.served, command, checked=True)
             yield process
+
+
+def _opened(
+    stack: ExitStack, host: Link, place: SshPlace, command: ShellCommand, *, checked: bool
+) -> RemoteProcess:
+    with ExitStack() as attempt:
+        process = attempt.enter_context(host.shell(place, command, None, checked=checked))
+        process.wait_connected()
+        stack.push(attempt.pop_all())
+    return process
 
 
 class Complaint:

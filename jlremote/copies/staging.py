@@ -1,7 +1,7 @@
 """A private folder here into which a copy arrives, and the way from there to the final names.
 
-Nothing in it is a link that leads anywhere: a link that arrives gets `UNUSABLE` before its text, as
-rsync's `--munge-links` writes it. So whatever order names come in, none is written through a link.
+Nothing in it is a link that leads anywhere: a link that arrives gets `UNUSABLE` before its text. So
+whatever order names come in, none is written through a link.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jlremote.copies.exchange import CopyReport
 from jlremote.errors import JlrError, NotFound
 from jlremote.text import one_line, reason_of
 
-UNUSABLE = "/rsyncd-munged/"
+UNUSABLE = "/no-link-of-jlr/"
 
 
 def folder_of(target: Path) -> Path:
@@ -40,7 +40,7 @@ def staging(target: Path) -> Iterator[Path]:
     try:
         yield made
     finally:
-        with suppress(RecursionError):  # of folders a thousand deep, which rsync has made
+        with suppress(RecursionError):  # of folders a thousand deep
             for above, names, _ in os.walk(made):
                 for name in names:
                     (Path(above) / name).chmod(0o700)

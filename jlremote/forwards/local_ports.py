@@ -257,6 +257,8 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         if not forward.server.token:  # it may be another server than before
             with suppress(NoAnswer):
                 refuse_open(link, forward, allowed=record.open_allowed)
+    if record.notify:
+        link.notify(record.name, wanted=True)
     return forward
 
 

@@ -84,7 +84,8 @@ class StartRequest:
     as_shared: bool = False  # whether another user's session may be joined
     server: int | None = None  # the port there of the Jupyter server to take, where several run
     scheduled: Scheduled | None = None  # how a cluster's scheduler runs it, `None` for no wish
-    notify: bool = False  # whether the person is told on the desktop of what happens
+    # whether the person is told on the desktop of what happens; `None` for as before
+    notify: bool | None = None
     cancel_on_interrupt: bool = False  # whether Ctrl-C cancels a job that is waited for
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from jlremote.containers.host_folders import HERE
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.requests import RunRequest, StartContext
 from jlremote.laptop.typed_place import host_word
@@ -101,29 +100,14 @@ def missing(start: StartContext, request: RunRequest, name: str) -> NotFound | N
 
 
 def not_there(request: RunRequest, runtime: Runtime, script: str) -> NotFound:
-    """Return the error about a missing file of this machine, with the command that copies it."""
-    where, wanted = _place(request, runtime), request.wanted
-    lacks = f"`{script}` is on this machine and not in `{where or wanted.image}`"
-    path, folder = PurePosixPath(script), wanted.options.workdir or ""
-    if where is None:
-        where, folder = wanted.host, wanted.workspace or ""
-        if folder in ("", HERE):
-            folder = Path.cwd().name
-        if wanted.workspace is None and Path.cwd() == Path.home():
-            return NotFound(lacks, hint="put it into a folder of its own, and call `jlr` there")
-        if wanted.workspace is None:
-            line = shlex.join(("jlr", "cp", "-r", ".", f"{where}:{folder}"))
-            return NotFound(
-                lacks, hint=f"`{line}` copies this folder; then add `--workspace` to `jlr run`"
-            )
-    if len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts:
-        return NotFound(lacks, hint=_copy("-r", path.parts[0], f"{where}:{folder}"))
-    elsewhere = "" if len(path.parts) == 1 else f"; then run `{path.name}`"
-    return NotFound(lacks, hint=_copy(str(path), f"{where}:{folder}") + elsewhere)
-
-
-def _copy(*words: str) -> str:
-    return f"copy it: `{shlex.join(('jlr', 'cp', *words))}`"
+    """Return the error about a missing file of this machine, with the option that sends it."""
+    where = _place(request, runtime) or request.wanted.image
+    path = PurePosixPath(script)
+    if path.is_absolute() or ".." in path.parts or Path.cwd() == Path.home():
+        hint = "put it into a folder of its own, and add `--sync .` to `jlr run` there"
+    else:
+        hint = "add `--sync .`: it sends this folder there first, but for what `.gitignore` names"
+    return NotFound(f"`{script}` is on this machine and not in `{where}`", hint=hint)
 
 
 def _place(request: RunRequest, runtime: Runtime) -> str | None:

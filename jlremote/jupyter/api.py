@@ -151,14 +151,26 @@ class JupyterApi:
             kinds = answer["kernelspecs"].items()
             return {argument(str(name)): dict(content["spec"]) for name, content in kinds}
 
-    def start_kernel(self, kind: str | None = None) -> str:
-        """Start a kernel, by default of the default kind, without a notebook; return its id."""
-        content = {} if kind is None else {"name": kind}
-        answer = self._request("POST", "api/kernels", content)
+    def kernels_with_paths(self) -> tuple[Kernel, ...]:
+        """Return the kernels of notebooks, consoles and `jlr exec`, the first one first."""
+        answer = self._request("GET", "api/sessions")
         with understood("Jupyter"):
-            if not _KERNEL_ID.fullmatch(answer["id"]):  # it becomes part of paths, and an argument
-                raise ValueError(f"`{answer['id']}` is not the id of a kernel")
-            return str(answer["id"])
+            facts = [(session["kernel"], session["path"]) for session in answer]
+            return tuple(_kernel(kernel, {_kernel_id(kernel): path}) for kernel, path in facts)
+
+    def start_kernel(self, kind: str | None = None, path: str | None = None) -> str:
+        """Start a kernel, by default of the default kind, and return its id.
+
+        With `path` it is the kernel of that path, which is not started where there is one.
+        """
+        content: dict[str, Any] = {} if kind is None else {"name": kind}
+        if path is None:
+            answer = self._request("POST", "api/kernels", content)
+        else:
+            asked = {"path": path, "name": path, "type": "console", "kernel": content}
+            answer = self._request("POST", "api/sessions", asked)
+        with understood("Jupyter"):
+            return _kernel_id(answer if path is None else answer["kernel"])
 
     def has_kernel(self, kernel: str) -> bool:
         answer = self._request("GET", "api/kernels")
@@ -216,6 +228,12 @@ class JupyterApi:
     def _no_answer(self, reason: str) -> NoAnswer:
         way = f"through {self.address}:{self.local_port}"
         return NoAnswer(f"no answer from Jupyter {way}: {reason}")
+
+
+def _kernel_id(facts: dict[str, Any]) -> str:
+    if not _KERNEL_ID.fullmatch(facts["id"]):  # it becomes part of paths, and an argument
+        raise ValueError(f"`{facts['id']}` is not the id of a kernel")
+    return str(facts["id"])
 
 
 def _kernel(facts: dict[str, Any], paths: dict[str, Any]) -> Kernel:

@@ -7,13 +7,13 @@ of all versions speak it as JSON to a client that asks for no subprotocol.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
-from uuid import uuid4
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.api import JupyterApi
@@ -61,7 +61,7 @@ class KernelSocket:
             JlrError: it has no value, fails, or does not end within `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
-        request = uuid4().hex
+        request = os.urandom(16).hex()
         header = {"msg_id": request, "msg_type": "execute_request", "version": "5.3"}
         content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}

@@ -19,16 +19,14 @@ from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.kernel_socket import KernelSocket
-from jlremote.kernels.kernel_ports import LocalPorts, Message
-from jlremote.kernels.remote_kernel import RemoteKernel, encoded
+from jlremote.kernels.kernel_ports import LocalPorts
+from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
 from jlremote.sessions.open import answering
 from jlremote.text import listed, one_line
 
 _TURN_SECONDS = 1.0
 _EVENTS_A_TURN = 100  # a kernel that prints without end keeps no client out
 _LOST = "the connection was lost meanwhile, and with it the answer; some output may be missing"
-# Jupyter starts a kernel that died again; for a client here, this one has ended.
-_DEATHS = ("restarting", "autorestarting", "dead")
 
 
 class Bridge:
@@ -105,7 +103,7 @@ class Bridge:
             self._send(message)
 
     def _from_kernel(self, message: Message) -> None:
-        if message.kind == "status" and message.content.get("execution_state") in _DEATHS:
+        if message.kind == "status" and message.content.get("execution_state") in DEATHS:
             raise NotFound("the kernel has died there")
         if message.channel in ("shell", "control"):
             self._unanswered.pop(message.request, None)
@@ -163,7 +161,8 @@ def run(
         NotFound: there is no such session, or the kernel has ended by itself.
     """
     ports, reach = LocalPorts(connection_file), partial(_api, selector, context)
-    kernel = RemoteKernel(_start(reach(), kind, selector), reach, ports.wake)
+    api = reach()
+    kernel = RemoteKernel(_start(api, kind, selector), api, reach, ports.wake)
     bridge = Bridge(ports, kernel)
     bridge.heed_signals()
     with _ended_by((*ender, kernel.id)):

@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,12 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from jlremote.errors import JlrError
+from jlremote.kernels.remote_kernel import PARTS, Message
 from jlremote.place.host.addresses import is_own
 from jlremote.untrusted import Refused, document
 
 CHANNELS = {"shell": zmq.ROUTER, "control": zmq.ROUTER, "stdin": zmq.ROUTER, "iopub": zmq.PUB}
 _DELIMITER = b"<IDS|MSG>"
-PARTS = ("header", "parent_header", "metadata", "content")
 _LINGER_MILLISECONDS = 1000
 # For a client that is slower than what a kernel prints, or what has waited; more would be dropped.
 _MOST_WAITING = 100_000
@@ -37,31 +36,6 @@ _MOST_SHORT_BYTES = 1 << 10
 # Some messages, as those of widgets, are never answered.
 _MOST_ASKERS = 10_000
 _KNOWS_OWNERS = sys.platform == "linux"
-
-
-@dataclass
-class Message:
-    """A message to or from a kernel."""
-
-    channel: str
-    header: dict[str, Any]
-    parent_header: dict[str, Any]
-    metadata: dict[str, Any]
-    content: dict[str, Any]
-    buffers: list[bytes]
-
-    @property
-    def kind(self) -> str:
-        return str(self.header.get("msg_type", ""))
-
-    @property
-    def id(self) -> str:
-        return str(self.header.get("msg_id", ""))
-
-    @property
-    def request(self) -> str:
-        """The id of the request that it answers."""
-        return str(self.parent_header.get("msg_id", ""))
 
 
 class LocalPorts:

@@ -7,21 +7,25 @@ subprotocol gets JSON, or JSON and buffers in one binary message, from servers o
 from __future__ import annotations
 
 import json
+import os
 import queue
 import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
-from uuid import uuid4
+from typing import Any
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel_socket import KernelSocket, open_socket
-from jlremote.kernels.kernel_ports import PARTS, Message
+from jlremote.jupyter.kernel_socket import KernelSocket, NoWebSocket, open_socket
 from jlremote.place.host.contract import OddAnswer, understood
 from jlremote.untrusted import document
 
+PARTS = ("header", "parent_header", "metadata", "content")
+# Jupyter starts a kernel that died again; for a client here, this one has ended.
+DEATHS = ("restarting", "autorestarting", "dead")
 _MOST_EVENTS = 1000  # then TCP holds the kernel's messages back
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 # The host would count each try as a failed login.
@@ -30,25 +34,61 @@ _LOGIN_PAUSE = 60.0
 Reach = Callable[[], JupyterApi]
 
 
+@dataclass
+class Message:
+    """A message to or from a kernel."""
+
+    channel: str
+    header: dict[str, Any]
+    parent_header: dict[str, Any]
+    metadata: dict[str, Any]
+    content: dict[str, Any]
+    buffers: list[bytes]
+
+    @property
+    def kind(self) -> str:
+        return str(self.header.get("msg_type", ""))
+
+    @property
+    def id(self) -> str:
+        return str(self.header.get("msg_id", ""))
+
+    @property
+    def request(self) -> str:
+        """The id of the request that it answers."""
+        return str(self.parent_header.get("msg_id", ""))
+
+
 class RemoteKernel:
     """A kernel of the session.
 
     `events` has what happens, in order: a `KernelSocket` that was opened, a message, or the error
-    after which nothing follows. `wake` is called after each.
+    after which nothing follows. `wake` is called after each. `reach` gives the way to the kernel
+    after a loss, `api` the one before.
     """
 
-    def __init__(self, kernel: str, reach: Reach, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, kernel: str, api: JupyterApi, reach: Reach, wake: Callable[[], None]
+    ) -> None:
         self.id = kernel
         self.events: queue.Queue[KernelSocket | Message | JlrError] = queue.Queue(_MOST_EVENTS)
+        self._api: JupyterApi | None = api
         self._reach = reach
         self._wake = wake
         # Jupyter keeps what a kernel says for the client of this id while it is away.
-        self._session = uuid4().hex
+        self._session = os.urandom(16).hex()
         self._received = 0  # how many of its messages have come
+        self._over = False
 
     def begin(self) -> None:
         """Connect, and connect again whenever that is lost, in a thread of its own."""
         threading.Thread(target=self._run, name="remote-kernel", daemon=True).start()
+
+    def leave(self, socket: KernelSocket) -> None:
+        """Close the last socket, and open no other one."""
+        self._over = True
+        with suppress(JlrError):
+            socket.close()
 
     def interrupt(self) -> None:
         """Interrupt the kernel, in a thread: the host may be away for a while."""
@@ -61,7 +101,7 @@ class RemoteKernel:
     def _run(self) -> None:
         pause = _FIRST_PAUSE
         rest = threading.Event()
-        while True:
+        while not self._over:
             try:
                 self._follow()
             except NotFound as gone:
@@ -77,10 +117,13 @@ class RemoteKernel:
 
     def _follow(self) -> None:
         """Pass on what the kernel says until a loss; raise `NotFound` once it has ended."""
-        api = self._reach()
-        if not api.has_kernel(self.id):
-            raise NotFound("the kernel has ended there")
-        socket = open_socket(api, self.id, self._session, self._received)
+        api, self._api = self._api or self._reach(), None
+        try:
+            socket = open_socket(api, self.id, self._session, self._received)
+        except NoWebSocket:
+            if not api.has_kernel(self.id):
+                raise NotFound("the kernel has ended there") from None
+            raise
         self._tell(socket)
         try:
             while True:

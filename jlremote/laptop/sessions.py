@@ -44,6 +44,7 @@ class SessionRecord:
     shared: bool = False  # whether it was joined although it is another user's
     container_id: str = ""  # the engine's full id of its container, which no rename changes
     server: int = 0  # the TCP port there of the Jupyter server that was chosen, 0 for no choice
+    notify: bool = False  # whether the person is told of its long cells and dead kernels
     forwarded: bool = True  # whether its ports are kept; false after `jlr stop`
     last_used: float = field(default_factory=time.time)  # seconds since the epoch
 

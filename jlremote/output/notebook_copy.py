@@ -141,6 +141,17 @@ def read(data: bytes, name: str) -> Content:
     return dict(content)
 
 
+def code_cells(data: bytes, name: str) -> list[str]:
+    """Return the code of each code cell of a notebook's file."""
+    cells = [cell for cell in read(data, name)["cells"] if cell.get("cell_type") == "code"]
+    return [source for cell in cells if (source := _source(cell)).strip()]
+
+
+def _source(cell: Cell) -> str:
+    source = cell.get("source")
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
+
+
 def filled(content: Content, runs: Sequence[Run], saved_at: float = math.inf) -> Copy:
     """Put the outputs of the last run of each cell into a notebook; other cells stay.
 
@@ -192,9 +203,7 @@ def _cell_of(run: Run, cells: Sequence[Cell], before: int) -> int | None:
                 return at
     if run.code is None:
         return None
-    sources = [cell.get("source") for cell in cells]
-    codes = ["".join(map(str, each)) if isinstance(each, list) else str(each) for each in sources]
-    same = [at for at, code in enumerate(codes) if code == run.code]
+    same = [at for at, cell in enumerate(cells) if _source(cell) == run.code]
     return next((at for at in same if at > before), same[0] if same else None)
 
 

@@ -20,7 +20,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Reader, Record
-from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
+from jlremote.output.runs import GONE, UNSURE, Run, Runs, is_run, last_known
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
@@ -45,8 +45,10 @@ def recorded(
 ) -> Recorded:
     """Return what is recorded of a session, or the end of what each kernel said.
 
+    `notebook` may be the id of a run of `jlr exec`.
+
     Raises:
-        NotFound: there is no such session or notebook, or nothing records it.
+        NotFound: there is no such session, notebook or run, or nothing records it.
         Usage: several notebooks end in `notebook`.
     """
     session = session_selection.chosen(selector, context)
@@ -60,8 +62,11 @@ def recorded(
         runs.take(record)
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
-        name = chosen(notebook, [run.notebook for run in selected])
-        selected = [run for run in selected if run.notebook == name]
+        if is_run(notebook):
+            selected = _only(notebook, selected, session)
+        else:
+            name = chosen(notebook, [run.notebook for run in selected])
+            selected = [run for run in selected if run.notebook == name]
         kernels = {run.kernel for run in selected}
         lost = [record for record in lost if record.kernel in kernels]
     return Recorded(session, host, selected, lost, reader.left_out)
@@ -72,7 +77,8 @@ def followed(
 ) -> Iterator[Record | None]:
     """Yield what is recorded, `None` where that ends for now, and then what comes, without end.
 
-    After a loss of the connection it goes on where it was: no record is lost or comes twice.
+    After a loss of the connection it goes on where it was: no record is lost or comes twice. Where
+    `notebook` is the id of a run of `jlr exec`, the records end with it.
 
     Raises:
         NotFound, Usage: as of `recorded`.
@@ -86,10 +92,12 @@ def followed(
     before.sort(key=attrgetter("time"))
     before += last_known(before, GONE) if served is False else []
     name = None
-    if notebook is not None:
+    if notebook is not None and not is_run(notebook):
         name = chosen(notebook, [record.notebook for record in before])
     after = (record for record in records if record is not None)
     every: Iterator[Record | None] = itertools.chain(before, (None,), after)
+    if notebook is not None and is_run(notebook):
+        return _of_run(every, notebook)
     return _of_notebook(every, name) if name else every
 
 
@@ -185,7 +193,9 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
     )
 
 
-def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
+def chosen(
+    typed: str, notebooks: Iterable[str | None], missing: str = "no output is recorded of"
+) -> str:
     """Return the path of the notebook that was typed in full, or by its end.
 
     Raises:
@@ -201,9 +211,31 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
     if matches:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
     raise NotFound(
-        f"no output of a notebook `{typed}` is recorded",
-        hint=did_you_mean(typed, known) or (f"recorded: {names}" if names else "no cell has run"),
+        f"{missing} a notebook `{typed}`",
+        hint=did_you_mean(typed, known) or (f"known: {names}" if names else "no cell has run"),
     )
+
+
+def _only(ident: str, runs: list[Run], session: SessionRecord) -> list[Run]:
+    if found := [run for run in runs if run.request == ident]:
+        return found
+    waits = f"`jlr output -f {shlex.quote(session.selector)} {ident}` waits for it"
+    raise NotFound(f"no run `{ident}` is recorded in `{session.selector}`", hint=waits)
+
+
+def _of_run(records: Iterable[Record | None], run: str) -> Iterator[Record | None]:
+    """Yield the records of a run until its end, or that of its kernel."""
+    kernel, over, is_new = "", False, False
+    for record in records:
+        if record is None:
+            is_new = True
+            yield None
+        elif record.request == run or (record.kind == "kernel" and record.kernel == kernel):
+            kernel = record.kernel
+            over = over or record.kind in ("end", "kernel")
+            yield record
+        if over and is_new:
+            return
 
 
 def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record | None]:

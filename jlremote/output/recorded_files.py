@@ -17,6 +17,7 @@ from jlremote.untrusted import Refused, count, document, moment
 FOLDER = "output"  # in the session's folder
 MISSING, OFF = 6, 7  # the exit status where there is none, and where recording was refused
 POLL_SECONDS = 0.5
+NEWS_SECONDS = 5.0
 MOST_BYTES = 64 << 20  # of one line: a picture is a line, too
 KINDS = frozenset(
     {
@@ -24,6 +25,8 @@ KINDS = frozenset(
         *("clear_output", "end", "kernel", "lost"),
     }
 )
+_NEWS = '"kind":"(code|end|kernel)"'
+_LAST = 400  # lines of a look
 
 # JSON has it in no line. A mark begins the bytes of a file, or stands alone for the end of a look.
 _MARK = b"\x1e"
@@ -146,6 +149,14 @@ def script(directory: str, reader: Reader, *, follow: bool = False, end_only: bo
         begin = "      printf"
         look = look.replace(begin, _LAST_PIECES + begin)
     return f'{directory}{_ENTER}seen="{reader.seen}"\n{look}'
+
+
+def news(directory: str) -> str:
+    """Return the script that prints the last beginnings and ends of runs, and later ones."""
+    read = "tail -c +$((at + 1)) | head -c $((size - at))"
+    look = _LOOK.replace(read, f"{read} | grep -aE '{_NEWS}' | tail -n {_LAST}")
+    again = until_hang_up(f"while :; do\n{look}{pause(NEWS_SECONDS)}\ndone")
+    return f'{directory}{_ENTER}seen=" "\n{again}'
 
 
 def notebook(path: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,13 +14,26 @@ from jlremote.output.screen import overwritten
 from jlremote.times import utc
 from jlremote.untrusted import moment
 
+_RUN = re.compile(r"run-[0-9a-f]{12}")
+
 Output = dict[str, Any]  # as nbformat 4 has it; a stream's text as the program wrote it
 
 RUNNING = "running"
 UNKNOWN = "unknown"  # its end was not recorded
 GONE = "gone"  # its kernel is, and when was not recorded
+_FRAME = 100  # characters around an output without a text
 UNSURE = "unsure"  # whether its kernel is there cannot be asked
 KERNEL_ENDS = ("died", "restarted", "ended", GONE)  # what ends a run with its kernel
+
+
+def new_run() -> str:
+    """Return the id of a new run of `jlr exec`."""
+    return f"run-{os.urandom(6).hex()}"
+
+
+def is_run(typed: str) -> bool:
+    """Return whether a typed word is the id of a run of `jlr exec`."""
+    return _RUN.fullmatch(typed) is not None
 
 
 @dataclass
@@ -41,6 +56,7 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "run": self.request,
             "notebook": self.notebook,
             "cell": self.cell,
             "kernel": self.kernel,
@@ -62,6 +78,24 @@ class Run:
             else output
             for output in self.outputs
         ]
+
+    def keep_end(self, most: int) -> bool:
+        """Drop all but some characters of the outputs, the oldest first; tell if any are gone."""
+        self.settle()
+        kept: list[Output] = []
+        for output in reversed(self.outputs):
+            size = size_of(output)
+            if size > most and output["output_type"] == "stream" and most > 0:
+                output, size = {**output, "text": output["text"][-most:]}, most
+            if size > most:
+                break
+            most -= size
+            kept.append(output)
+        kept.reverse()
+        is_cut = kept != self.outputs
+        goes_on = self._stream is not None and kept
+        self._stream, self.outputs = [kept[-1]["text"]] if goes_on else None, kept
+        return is_cut
 
     def add(self, output: Output) -> None:
         """Add an output; a stream is one output as long as no other comes between."""
@@ -180,6 +214,14 @@ class Runs:
             its_own = record.request in (None, run.request)
             if run.kernel == record.kernel and its_own and begun and went_on:
                 run.complete = False
+
+
+def size_of(output: Output) -> int:
+    """Return about how many characters an output has."""
+    if "text" in output:
+        return len(output["text"])
+    values = output.get("data", {}).values()
+    return _FRAME + sum(len(str(value)) for value in (*values, *output.get("traceback", ())))
 
 
 def last_known(records: Iterable[Record], state: str) -> list[Record]:

@@ -78,22 +78,28 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    record = _recorded(request.where, context)
-    if record is not None and request.keep is None:
-        name = record.name
-        known = SshPlace(record.selector, name, record.runtime, name, record.container_id)
+    known = known_place(request.where, context) if request.keep is None else None
+    if known is not None:
         with suppress(Unproved):
-            return _run(link_of(record, context), known, request, screen, context, checked=False)
+            return _run(*known, request, screen, context, checked=False)
     place = place_of(request.where, context, as_shared=request.as_shared)
     if request.keep is not None:
         return _kept(place, request, request.keep, screen, context)
     return _run(place.host, place.served, request, screen, context, checked=True)
 
 
-def _recorded(where: str | None, context: Context) -> SessionRecord | None:
+def known_place(where: str | None, context: Context) -> tuple[Link, SshPlace] | None:
+    """Return the link and place of a session that this laptop knows; the link may prove it."""
+    record: SessionRecord | None
     if where is None:
-        return sessions.latest()
-    return resolved(where, context.ssh_config, context.progress.note).session
+        record = sessions.latest()
+    else:
+        record = resolved(where, context.ssh_config, context.progress.note).session
+    if record is None:
+        return None
+    name = record.name
+    place = SshPlace(record.selector, name, record.runtime, name, record.container_id)
+    return link_of(record, context), place
 
 
 def _run(

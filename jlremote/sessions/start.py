@@ -211,11 +211,13 @@ def _remember(
         record = record.with_port(PortRecord(port, status.local_port, on_host))
         held.append(status)
     sessions.save(record)
+    if record.notify or (attempt.known and attempt.known.notify):
+        attempt.host.notify(record.name, wanted=record.notify)
     return record, reports(record, held)
 
 
 def _record(attempt: StartContext, container: Container, forward: ForwardStatus) -> SessionRecord:
-    config, known = attempt.context.ssh_config, attempt.known
+    config, known, wanted = attempt.context.ssh_config, attempt.known, attempt.request.notify
     typed = attempt.request.container
     if typed in (attempt.name, container.renamed):  # another container may have that name later
         typed = None
@@ -233,4 +235,5 @@ def _record(attempt: StartContext, container: Container, forward: ForwardStatus)
         shared=attempt.owner is not None,
         server=attempt.server or 0,
         open_allowed=attempt.open_allowed,
+        notify=bool(known and known.notify if wanted is None else wanted),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import itertools
+import json
 import secrets
 import statistics
 import subprocess
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO
 
 from tests.bench.tunnel import RATE, part
@@ -26,11 +28,13 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import new_keys, new_laptop, running_sshd
+from tests.sessions.parts import Kernel, Session
 
 ROUNDS = 5
 IMAGE = "lab/jupyter"
 HAND_MADE_PORT = "19321"
 PATIENCE = 120.0
+EXEC_SECONDS = 0.35
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,12 @@ class Bench:
                 3.0,
             ),
             Contest(
+                f"`jlr exec -c 1`, to a connected client of its kernel and {EXEC_SECONDS} s",
+                lambda: self._jlr("exec", self._warm.name, "-c", "1"),
+                self._connected_client,
+                1.0,
+            ),
+            Contest(
                 "`jlr start`, Jupyter runs, no link yet, to `ssh -fNL` and "
                 "`ssh docker exec jupyter server list`",
                 self._attach,
@@ -93,6 +103,21 @@ class Bench:
 
     def _run(self, *argv: str) -> None:
         run_to_its_end(argv, self.laptop.environment)
+
+    @cached_property
+    def _connected(self) -> Kernel:
+        """A client of the kernel of `jlr exec`."""
+        self._jlr("exec", self._warm.name, "-c", "1")
+        report = self.laptop.jlr("open", self._warm.name, "--no-browser", "--json").stdout
+        session = Session(self.laptop, json.loads(report))
+        known = {each["path"]: each["kernel"]["id"] for each in session.ask("api/sessions")}
+        kernel = Kernel(session, known["jlr-exec"], session.channels(known["jlr-exec"]))
+        kernel.await_start()
+        return kernel
+
+    def _connected_client(self) -> float:
+        kernel = self._connected
+        return EXEC_SECONDS + timed(lambda: kernel.run("1"))
 
     def _open(self) -> float:
         return self._jlr("open", self._warm.name, "--no-browser")

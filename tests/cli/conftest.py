@@ -28,6 +28,7 @@ WORKFLOWS = """
     sessions.further_ports.add sessions.further_ports.listed sessions.further_ports.remove
     listing.listing.reports listing.listing.report selection.destruction.disconnect
     output.reading.recorded output.reading.followed output.notebook_copy.save
+    kernels.execution.execute
     jobs.known_jobs.listed jobs.known_jobs.clean jobs.known_jobs.find
     jobs.known_jobs.remove jobs.known_jobs.stop jobs.begin.run
     jobs.follow.follow jobs.begin_scheduled.estimate

@@ -14,7 +14,6 @@ import click
 import pytest
 
 import jlremote
-from jlremote.cli.command import GROUPS
 from jlremote.cli.keyboard.local_terminal import LocalTerminal
 from jlremote.cli.program import EXAMPLES
 from jlremote.demo import demo
@@ -24,6 +23,7 @@ from jlremote.laptop.job_records import JobRecord
 from jlremote.link.client import dial
 from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.tree import BELOW, COMMANDS, TOP, command, found
+from tests.sources import nodes, parsed
 
 
 def calls(examples: Iterable[str]) -> list[list[str]]:
@@ -106,16 +106,10 @@ def test_a_wrong_call_prints_its_usage_line(path: str, jlr: Jlr) -> None:
     )
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_in_the_main_help_begins_like_the_help_of_the_command(name: str) -> None:
-    assert command(name).name == name
-    assert (command(name).help or "").split()[0] == COMMANDS[name][1].split()[0]
-
-
 EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
 REPOSITORY = Path(jlremote.__file__).parent.parent
-GUIDES = sorted((REPOSITORY / "docs/guides").glob("*.md"))
-PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md")), *GUIDES]
+GUIDES = REPOSITORY / "docs/guides.md"
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
 MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 LINES = [
     part
@@ -139,7 +133,7 @@ def in_line(*texts: str) -> list[str]:
 def strings(module: Path) -> list[str]:
     """Return the literals of a module with text or an argv, without values that vary."""
     found, inner = [], set()
-    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+    for node in nodes(parsed(module)):
         if isinstance(node, ast.JoinedStr):
             parts = [one.value for one in node.values if isinstance(one, ast.Constant)]
             inner |= set(map(id, node.values))
@@ -157,13 +151,15 @@ def texts(*pages: Path) -> list[str]:
 
 
 SHOWN = calls(
-    [*EXAMPLES, *LINES, *(one for one in in_line(*texts(*GUIDES, DEMO)) if "…" not in one)]
+    [*EXAMPLES, *LINES, *(one for one in in_line(*texts(GUIDES, DEMO)) if "…" not in one)]
 )
-# In prose and in hints a command may stand without its arguments.
-MENTIONED = calls(
-    re.sub(r"\b(PORT|N)\b", "1", one)
-    for one in in_line(*texts(*PAGES), *(text for module in MODULES for text in strings(module)))
-)
+
+
+def mentioned() -> list[list[str]]:
+    """Return the calls of prose and of hints, where a command may stand without its arguments."""
+    literals = (text for module in MODULES for text in strings(module))
+    found = in_line(*texts(*PAGES), *literals)
+    return calls(re.sub(r"\b(PORT|N)\b", "1", one) for one in found)
 
 
 def complaints(calls: list[list[str]], *but: type[Exception]) -> dict[str, str]:
@@ -190,13 +186,13 @@ def test_the_examples_are_valid() -> None:
 
 
 def test_what_is_mentioned_is_valid_as_far_as_it_goes() -> None:
-    mentioned = [
+    found = [
         [word for word in call if word not in ("…", "...")]
-        for call in MENTIONED
+        for call in mentioned()
         if not {"COMMAND", "SHELL"} & set(call)
     ]
-    assert len(mentioned) > 300
-    assert complaints(mentioned, click.MissingParameter, click.BadOptionUsage) == {}
+    assert len(found) > 300
+    assert complaints(found, click.MissingParameter, click.BadOptionUsage) == {}
 
 
 class Reached(JlrError):
@@ -211,9 +207,10 @@ def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     job_records.save(JobRecord("dgx", "sweep", "docker", None))
     settle(laptop, '[pools.lab]\nhosts = ["dgx", "dgx2"]\n')
     for name in ("a.csv", ".pip.conf", "Dockerfile", "proj/Dockerfile"):
-        (laptop / name).parent.mkdir(exist_ok=True)
-        (laptop / name).touch()
-    monkeypatch.chdir(laptop)
+        (laptop / "here" / name).parent.mkdir(exist_ok=True, parents=True)
+        (laptop / "here" / name).touch()
+    (laptop / ".pip.conf").touch()
+    monkeypatch.chdir(laptop / "here")
     monkeypatch.setenv("EDITOR", "true")
 
     def reached(*_: Any, **__: Any) -> None:
@@ -224,6 +221,7 @@ def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return laptop
 
 
+@pytest.mark.lab  # it takes seconds
 def test_each_command_that_is_shown_runs_until_it_would_call_a_host(
     jlr: Jlr, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +252,7 @@ def test_every_command_that_tells_something_has_json() -> None:
 
 def test_the_main_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
     text = jlr("--help").stdout
-    assert len(TOP) == 25, "24 and `proxy`, which is hidden"
+    assert len(TOP) == 26, "25 and `proxy`, which is hidden"
     for name, (_, line) in TOP.items():
         assert (f"  {name} " in text, line in text) == (
             (False, False) if name == "proxy" else (True, True)
@@ -262,26 +260,6 @@ def test_the_main_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
     for code in (0, 1, 2, 3, 4, 5, 6, 7, 130):
         assert f" {code}  " in text
     assert max(map(len, text.splitlines())) <= 100
-
-
-def test_the_help_of_start_has_groups_in_one_column(
-    jlr: Jlr, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    text = jlr("start", "--help").stdout
-    options = text[: text.index("\nExamples:")]
-    titles = [line.rstrip(":") for line in options.splitlines() if re.match(r"[A-Z].*:$", line)]
-    assert titles == list(GROUPS)
-    rows = re.finditer(r"^  -.{0,25}?  +(?=\S)", options, re.MULTILINE)
-    assert len({len(row[0]) for row in rows}) == 1
-    assert not re.search(r"(\n {10,}\S.*){3}", options), "more than three lines of help"
-
-
-def test_a_command_whose_options_have_no_headings_has_one_group(jlr: Jlr) -> None:
-    for name, first in (("image build", "--on-host DIR"), ("open", "--browser NAME")):
-        text = jlr(*name.split(), "--help").stdout
-        assert f"\nOptions:\n  {first}" in text
-        assert not re.search("^(Session|This machine):$", text, re.MULTILINE)
 
 
 def test_the_version_is_that_of_the_package(jlr: Jlr) -> None:

@@ -58,6 +58,7 @@ def test_json_is_an_object_for_each_run(jlr: Jlr, workflows: Workflows) -> None:
     assert told["outputs"][0] == {"output_type": "stream", "name": "stdout", "text": " 99%\n"}
     del told["outputs"]
     assert told == {
+        "run": "r1",
         "notebook": "a.ipynb",
         "cell": "c1",
         "kernel": "k",

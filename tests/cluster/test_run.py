@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 from collections.abc import Iterator
 
@@ -18,7 +19,6 @@ from tests.cluster.parts import (
     running,
     said_up,
     stand_in,
-    startup_line,
     until,
 )
 from tests.jobs.parts import Leavers
@@ -26,6 +26,7 @@ from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import PATIENCE, wait_until
 from tests.long import LONG
+from tests.rows import shown_commands
 
 SILENT = "Socket timed out on send/recv operation"
 
@@ -57,6 +58,20 @@ def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
     assert "xyzzy" not in kept
     again = zih.jlr("job", "attach", called)
     assert (again.status, again.stdout) == (3, done.stdout)
+
+
+def test_the_commands_of_the_guide_run(cluster: Cluster, zih: Laptop) -> None:
+    """Those of docs/guides.md for jobs, with the numbers of this cluster."""
+    cluster.run("login", "sh", "-c", "echo 'print(2)' >~/train.py", user="alice")
+    here = {" hpc": " zih", "32G": "1G", "gpu:8": "gpu:2", "python ": "python3 "}
+    kinds = re.compile("jlr (gpus|job list|run) hpc(?!.* torchrun )|jlr job attach$")
+    for command in filter(kinds.match, shown_commands()):
+        ours = command
+        for theirs, own in here.items():
+            ours = ours.replace(theirs, own)
+        done = zih.jlr(*shlex.split(ours)[1:])
+        assert done.status == 0, (ours, done)
+        assert "python" not in command or "2\n" in done.stdout, (ours, done)
 
 
 def test_a_job_waits_for_another_and_says_why_until_it_begins(
@@ -240,13 +255,6 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
         cluster.slurm("scontrol", "update", "nodename=node2", "state=resume")
 
 
-@pytest.mark.long
-def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
-    done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
-    assert done.status == 143
-    assert "TIMEOUT: its time limit was reached" in done.stderr
-
-
 def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     cluster: Cluster, zih: Laptop
 ) -> None:
@@ -349,15 +357,3 @@ def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop, fir
     assert "looking in 2 s whether the job is there" in done.stderr
     names = cluster.slurm("squeue", "--states=all", "--format=%j").split()
     assert sum(each.startswith(f"{called}.") for each in names) == 1
-
-
-@pytest.mark.long
-def test_a_site_may_print_around_all_answers(cluster: Cluster, zih: Laptop) -> None:
-    text = "echo 'Cluster 7: 2 of 5 TB used'; REAL \"$@\" || exit; echo 'Next downtime: 24 Dec'\n"
-    called, welcome = name(), startup_line(cluster, "echo 'Welcome, 12 jobs wait'; echo 13 >&2")
-    with welcome, stand_in(cluster, "login", "sbatch", text):
-        done = zih.jlr("run", "zih", "--slurm", "--name", called, "--", "echo", "ran")
-        known = job(zih, called)["job"]
-    assert (done.status, done.stdout) == (0, "ran\n"), done
-    queue = cluster.slurm("squeue", "--states=all", "--noheader", "--format=%i %j").splitlines()
-    assert [row.split()[0] for row in queue if f" {called}." in row] == [known]

@@ -5,10 +5,8 @@ Its `sh` answers with bytes that the test has chosen: a list of what is there, a
 
 from __future__ import annotations
 
-import re
 import shutil
 import stat
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -287,114 +285,6 @@ def test_a_strangers_names_do_not_drive_the_terminal(sandbox: Sandbox) -> None:
         done = sandbox.cp("-r", f"{sandbox.container.name}:runs")
         assert not {"\x1b", "\x07", "\u202e"} & set(done.stderr), done
         shutil.rmtree(sandbox.folder / "runs", ignore_errors=True)
-
-
-# Runs the real rsync and changes its bytes on their way: the same number of them each time.
-RSYNC = """\
-#!/usr/bin/python3
-import os, subprocess, sys
-if "--version" in sys.argv:
-    os.execv("/evil/rsync", ["rsync", "--version"])
-changes = [tuple(map(bytes.fromhex, line.split())) for line in open("/evil/changes")]
-os.chdir("/evil/tree")
-real = subprocess.Popen(["/evil/rsync", *sys.argv[1:]], stdout=subprocess.PIPE, bufsize=0)
-os.set_blocking(1, True)
-while data := real.stdout.read(1 << 20):
-    for old, new in changes:
-        if old in data:
-            open("/evil/changed", "a").write("x")
-        data = data.replace(old, new)
-    while data:
-        data = data[os.write(1, data):]
-sys.exit(real.wait())
-"""
-
-
-@pytest.fixture
-def hostile_rsync(sandbox: Sandbox) -> Iterator[Sandbox]:
-    program, inside = shutil.which("rsync"), sandbox.container
-    assert program is not None
-    told = subprocess.run(("ldd", program), capture_output=True, text=True, check=True).stdout
-    docker = inside.engine.docker
-    inside.execute("mkdir", "-p", "/evil/tree", "/evil/lib", "/root/runs")
-    docker("cp", "-L", program, f"{inside.name}:/evil/real")
-    for path in re.findall(r"=> (/\S+)", told):
-        docker("cp", "-L", path, f"{inside.name}:/evil/lib/")
-    begin = '#!/bin/sh\nLD_LIBRARY_PATH=/evil/lib exec /evil/real "$@"\n'
-    inside.execute("sh", "-c", 'printf %s "$1" >/evil/rsync; chmod +x /evil/rsync', "sh", begin)
-    install(inside, "rsync", RSYNC)
-    yield sandbox
-    inside.execute("rm", "-rf", "/evil/tree", "/usr/local/sbin/rsync", "/evil/changed")
-
-
-def changed(sandbox: Sandbox, make: str, *changes: tuple[bytes, bytes]) -> Result:
-    """Fetch `runs` by rsync; it sends what `make` has made, with bytes changed on their way."""
-    lines = "".join(f"{old.hex()} {new.hex()}\n" for old, new in changes)
-    script = f'printf %s "$1" >/evil/changes; cd /evil/tree && {make}'
-    sandbox.container.execute("sh", "-c", script, "sh", lines)
-    done = sandbox.cp("-r", f"{sandbox.container.name}:/root/runs")
-    found = sandbox.container.execute("sh", "-c", "cat /evil/changed 2>/dev/null; :")
-    assert bool(found) == bool(changes), "the bytes that were to be changed were sent"
-    return done
-
-
-TREE = "mkdir -p folder && echo evil >NNNNNNNNNNNNNNNNNNNN && echo evil >folder/x"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [b"../.ssh/authorized_k", b"/tmp/jlr-evil-file-1", b"folder/../../evil.x"[:20].ljust(20, b"x")],
-)
-def test_rsync_sends_a_name_that_leads_elsewhere(hostile_rsync: Sandbox, name: bytes) -> None:
-    done = changed(hostile_rsync, TREE, (b"N" * 20, name))
-    assert done.status == 1, done
-    assert not Path("/tmp/jlr-evil-file-1").exists()
-    assert hostile_rsync.files().items() >= PRECIOUS.items()
-    assert set(hostile_rsync.files()) <= {*PRECIOUS, "runs/folder/x"}
-    assert not (hostile_rsync.folder / "evil.xx").exists()
-
-
-@pytest.mark.parametrize("to", ["..", "../.ssh", "."])
-def test_rsync_sends_a_link_and_a_folder_of_one_name(hostile_rsync: Sandbox, to: str) -> None:
-    make = f"ln -s {to} LLLLLLLLLLLL; mkdir MMMMMMMMMMMM; echo evil >MMMMMMMMMMMM/authorized_keys"
-    done = changed(hostile_rsync, make, (b"M" * 12, b"L" * 12))
-    assert "unexpectedly" not in done.stderr
-    assert hostile_rsync.files().items() >= PRECIOUS.items()
-    assert not (hostile_rsync.folder / "authorized_keys").exists()
-
-
-def test_rsync_writes_through_no_link_that_was_there_before(hostile_rsync: Sandbox) -> None:
-    (hostile_rsync.folder / "runs").mkdir()
-    (hostile_rsync.folder / "runs" / "keys").symlink_to("../.ssh")
-    done = changed(hostile_rsync, "mkdir keys; echo evil >keys/authorized_keys")
-    assert done.status == 1, done
-    assert "it is a symbolic link" in done.stderr, done
-    assert hostile_rsync.files() == PRECIOUS
-
-
-def test_rsync_sends_links_modes_and_devices(hostile_rsync: Sandbox) -> None:
-    make = (
-        "ln -s . l; ln -s l/l/l/../../../etc/passwd out; ln -s /etc abs; ln -s l/set in;"
-        "touch set; chmod 6777 set; chmod 700 .; mkdir below; chmod 3777 below; mkfifo pipe"
-    )
-    done = changed(hostile_rsync, make)
-    assert done.status == 0, done
-    for name in ("out", "abs"):
-        assert f"left out the link `{name}`: it leads out of the folder" in done.stderr, done
-    assert "left out `pipe`: it is neither" in done.stderr, done
-    runs = hostile_rsync.folder / "runs"
-    assert sorted(path.name for path in runs.iterdir()) == ["below", "in", "l", "set"]
-    assert stat.S_IMODE(runs.stat().st_mode) == 0o700
-    for name in ("below", "set"):
-        assert stat.S_IMODE((runs / name).stat().st_mode) == 0o755, name
-
-
-def test_rsync_sends_more_than_it_has_told(hostile_rsync: Sandbox) -> None:
-    """The length of the file in the list of files is 60, and 54 MB come."""
-    make = "head -c 54147900 /dev/zero >big"
-    done = changed(hostile_rsync, make, (b"\x83\x3c\x3b\x3a", b"\x80\x3c\x00\x00"))
-    assert done.status == 1, done
-    assert "sent more than it had announced" in done.stderr, done
 
 
 def test_completion_takes_only_names(sandbox: Sandbox) -> None:

@@ -169,17 +169,10 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
     gpus.install()
     asked: tuple[str, ...] = ("--image", SIF, "--gpus", "0,1", *RUNTIME[:2])
     told, (first, second) = "the session `proved` cannot use its GPUs: ", gpus.uuids
-    one, broken = f"GPU 0: NVIDIA H200 (UUID: {gpus.uuids[0]})\n", (9, "NVIDIA-SMI has failed.")
+    one = f"GPU 0: NVIDIA H200 (UUID: {gpus.uuids[0]})\n"
     try:
-        for listed, failure, why in (
-            (one, None, "it has 1 of the 2 that you asked for"),
-            (one * 2, None, None),
-            ("", broken, "`nvidia-smi` in it says `NVIDIA-SMI has failed`"),
-            (None, None, "it has none of the 2 that you asked for"),  # as without `--nv`
-        ):
-            if listed is None:
-                gpus.remove()
-            gpus.state |= {"list": listed, "failure": failure}
+        for listed, why in ((one, "it has 1 of the 2 that you asked for"), (one * 2, None)):
+            gpus.state["list"] = listed
             gpus.write()
             begun = start(engines_laptop, "lab", "proved", *asked)
             said = " ".join(begun.stderr.split())

@@ -68,18 +68,6 @@ def test_a_settled_lease_lasts_as_long_as_its_process(shared: Path) -> None:
     assert len(listed(shared)) == 1
 
 
-def test_a_lease_goes_over_to_the_container_that_the_step_before_has_started(shared: Path) -> None:
-    lease = here("cont1", UUID, uuid(1))
-    run(leases.make(lease, ()), shared)
-    with psutil.Popen(["sleep", "600"]) as process:
-        script = leases.keep_for(lease, ("echo", str(process.pid)))
-        assert run(f"status=0\n{script}", shared).returncode == 0
-        claims = [claim for device in found(shared).devices for claim in device.claims]
-        assert [(claim.kind, claim.name) for claim in claims] == [("session", "cont1")] * 2
-        process.kill()
-    assert not found(shared).devices[0].in_use
-
-
 @pytest.mark.parametrize("pid", [("false",), ("echo", "0")])
 def test_a_lease_ends_where_the_container_tells_of_no_process(
     shared: Path, pid: tuple[str, ...]

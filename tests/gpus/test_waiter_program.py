@@ -27,6 +27,7 @@ def test_its_modules_have_no_newer_syntax_than_the_oldest_python() -> None:
             assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)), module
 
 
+@pytest.mark.lab
 @pytest.mark.skipif(sys.platform != "linux", reason="it runs on hosts")
 def test_the_program_starts_in_each_python_that_is_here(tmp_path: Path) -> None:
     program = tmp_path / "waiter"

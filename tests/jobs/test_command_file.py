@@ -1,8 +1,7 @@
-"""A script that is on this machine only: a job is refused with the line that copies it."""
+"""A script that is on this machine only: a job is refused with the option that sends it."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -25,24 +24,28 @@ def script(owner: Laptop, containers: ContainerFactory) -> str:
     name = f"{containers.name()}.sh"
     folder = owner.folder / "home" / "proj"
     folder.mkdir(exist_ok=True)
-    (folder / name).write_text("echo trained in $PWD\n", encoding="utf-8")
+    (folder / name).write_text(
+        f"echo trained in $PWD; mkdir -p made; echo {name} >made/{name}\n", encoding="utf-8"
+    )
     return name
 
 
 @pytest.mark.parametrize("where", ["--runtime none", "--in {inside}", "--image lab/plain"])
-def test_a_script_that_is_only_here_is_named_with_the_line_that_copies_it(
+def test_a_script_that_is_only_here_is_named_with_the_option_that_sends_it(
     owner: Laptop, inside: Container, script: str, where: str
 ) -> None:
     line = f"jlr run lab {where.format(inside=inside.name)}"
     refused = typed(owner, f"{line} -- sh {script}")
     assert refused.status == 6, refused
     assert f"`{script}` is on this machine and not in " in refused.stderr
-    copied = re.search(r"`(jlr cp [^`]*)`", refused.stderr)
-    assert copied is not None, refused
-    assert typed(owner, copied[1]).status == 0
-    added = " --workspace" if "--workspace" in refused.stderr else ""
-    ran = typed(owner, f"{line}{added} --rm -- sh {script}")
+    assert "add `--sync .`" in refused.stderr
+    (owner.folder / "home" / "proj" / "made").mkdir(exist_ok=True)
+    ran = typed(owner, f"{line} --sync . --back 'made/*' --rm -- sh {script}")
     assert ran.stdout.startswith("trained in /"), ran
+    assert (owner.folder / "home" / "proj" / "made" / script).read_text() == f"{script}\n"
+    again = typed(owner, f"{line} --sync=. --rm -- sh {script}")
+    assert again.stdout == ran.stdout
+    assert "sent 1 files" not in again.stderr, "what came back is known there"
     assert typed(owner, "jlr job list lab").stdout.count(script) == 0, (
         "what was refused left no job"
     )

@@ -127,6 +127,7 @@ def test_output_comes_while_a_cell_runs_and_ctrl_c_keeps_it(
     assert read(session, "/tmp/long.executed.ipynb")["cells"][0]["outputs"][0]["name"] == "stdout"
 
 
+@pytest.mark.lab
 def test_what_a_kernel_prints_faster_than_it_is_shown_is_not_dropped(tmp_path: Path) -> None:
     path, done = tmp_path / "fast.ipynb", tmp_path / "done"
     code = "import pathlib\nfor n in range(3000): print(n, 'x' * 2000, flush=True)\n"
@@ -151,7 +152,7 @@ def test_what_is_no_notebook_or_has_no_nbclient_is_told(
     assert "cannot read the notebook `/nowhere.ipynb`: No such file" in missing.stderr
     (owner.folder / "home" / "here.ipynb").write_text(notebook(("6 * 7", [])), encoding="utf-8")
     here = ("run", "lab", "--in", session.name, "here.ipynb")
-    way = f"copy it: `jlr cp here.ipynb lab/{session.name}:`"
+    way = "put it into a folder of its own, and add `--sync .` to `jlr run` there"
     failed(owner.jlr(*here), 6, "`here.ipynb` is on this machine and not in", way)
     assert owner.jlr("cp", "here.ipynb", f"lab/{session.name}:").status == 0
     assert owner.jlr(*here).stdout == "42\n"

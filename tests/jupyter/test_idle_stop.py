@@ -12,6 +12,23 @@ from tests.sessions.parts import Session, started
 
 DEBIAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOTEBOOK_6 = ("--env", f"PATH=/opt/notebook6/bin:{DEBIAN_PATH}")
+# Jupyter looks once a minute whether it may end, and has no setting for that: here it looks each
+# 3 s, once there is a file `/look`.
+OFTEN = """\
+mkdir -p /etc/jupyter
+cd /etc/jupyter; tee jupyter_server_config.py >jupyter_notebook_config.py <<'END'
+import os
+from tornado.ioloop import PeriodicCallback
+begin = PeriodicCallback.__init__
+def often(self, act, milliseconds, *more, **named):
+    if milliseconds == 60000:
+        milliseconds, look = 3000, act
+        act = lambda: look() if os.path.exists("/look") else None
+    begin(self, act, milliseconds, *more, **named)
+if not hasattr(PeriodicCallback, "often"):
+    PeriodicCallback.__init__, PeriodicCallback.often = often, True
+END
+"""
 
 
 def notebooks(session: Session) -> list[str]:
@@ -35,8 +52,10 @@ def awake(session: Session) -> list[str]:
 def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    new = started(laptop, container("lab/ages"), "--idle-stop", "4s")
-    old = started(laptop, container("lab/ages", options=NOTEBOOK_6), "--idle-stop", "4s")
+    places = [container("lab/ages"), container("lab/ages", options=NOTEBOOK_6)]
+    for here in places:
+        here.execute("sh", "-c", OFTEN)
+    new, old = (started(laptop, here, "--idle-stop", "4s") for here in places)
     assert (new.report["idle_stop"], old.report["idle_stop"]) == (4, 4)
     said = laptop.jlr("list", new.name).stdout
     assert "after 4s without work idle kernels end" in said
@@ -66,7 +85,9 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
             )
             assert busy.state() == "busy"
             assert "the kernel of busy.ipynb" in awake(session)
-    for session in (new, old):  # Jupyter looks once a minute
+    for here in places:
+        here.execute("touch", "/look")
+    for session in (new, old):
         wait_until(lambda here=session: state(here) != "up", "the end of Jupyter", timeout=150)  # type: ignore[misc]
         told = json.loads(laptop.jlr("list", session.name, "--json").stdout)
         assert told["state"] == "idle-stopped", told

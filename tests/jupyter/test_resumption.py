@@ -28,8 +28,7 @@ from websocket import (
 from jlremote.errors import NotFound
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.kernel_socket import KernelSocket
-from jlremote.kernels.kernel_ports import Message
-from jlremote.kernels.remote_kernel import RemoteKernel
+from jlremote.kernels.remote_kernel import Message, RemoteKernel
 from tests.jupyter.local_server import LocalServer, local_server
 from tests.jupyter.parts import AGES
 from tests.lab.browser import SECONDS, open_notebook, outputs, run_cell
@@ -234,7 +233,7 @@ def test_cuts_at_random_moments_cost_the_bridge_of_a_local_jupyter_no_message(
             raise NotFound("the test is over")
         return api
 
-    remote = RemoteKernel(kernel, reach, lambda: None)
+    remote = RemoteKernel(kernel, api, reach, lambda: None)
     try:
         remote.begin()
         assert isinstance(remote.events.get(timeout=60), KernelSocket)

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -63,14 +62,6 @@ def write_server(folder: Path, listener: socket.socket, pid: int) -> None:
 def launching(id_: str, **how: Any) -> str:
     """Return the script of a launch."""
     return launch.Launch(BARE, NAME, id_, OWN, **how).script()
-
-
-def test_a_server_that_holds_its_port_is_found(folder: Path, listener: socket.socket) -> None:
-    write_server(folder, listener, os.getpid())
-    [server] = found().servers
-    assert (server.pid, server.token, server.ours) == (os.getpid(), "secret", True)
-    assert server.python == str(Path(sys.executable).resolve())
-    assert server.loopback_only
 
 
 @pytest.fixture
@@ -187,24 +178,6 @@ def test_the_log_is_cut_at_a_moment_by_the_servers_clock(folder: Path) -> None:
     told = sh(scripts.show_log(BARE, NAME, lines=None, since=4102444800)).stdout
     assert "".join(logs._later([told])) == ""
     assert "".join(logs._later(["the engine's\n", "own"])) == "the engine's\nown"
-
-
-def test_waiting_ends_at_once_when_the_launch_has_ended(folder: Path) -> None:
-    (folder / "launch").write_text("mine\n")
-    (folder / "exit").write_text("1\n")
-    done = sh(scripts.wait_and_probe(BARE, NAME, "mine"))
-    assert done.returncode == 0
-    assert read_probe(done.stdout).exit_status == 1
-
-
-def test_a_folder_that_cannot_be_made_is_reported_by_its_status(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    done = sh(scripts.wait_and_probe(BARE, NAME, "mine"))
-    assert done.returncode == scripts.NO_FOLDER
-    assert "mkdir" in done.stderr
 
 
 def fake_jupyter(tmp_path: Path, script: str) -> str:
@@ -349,9 +322,3 @@ def test_a_launch_that_waits_for_a_server_which_ends_says_so(folder: Path) -> No
     (folder / "joined-mine").touch()
     assert sh(scripts.wait_and_probe(BARE, NAME, "mine")).returncode == scripts.OTHER_ENDED
     assert not (folder / "joined-mine").exists()
-
-
-def test_a_new_containers_command_launches_once(folder: Path) -> None:
-    script = launch.launch_once(BARE, NAME, "mine", "echo launched\n")
-    assert sh(script).stdout == "launched\n"
-    assert sh(script).stdout == ""

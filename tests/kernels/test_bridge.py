@@ -27,8 +27,8 @@ from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.kernel_socket import NoWebSocket
 from jlremote.kernels import remote_kernel
 from jlremote.kernels.bridge import Bridge
-from jlremote.kernels.kernel_ports import LocalPorts, Message
-from jlremote.kernels.remote_kernel import decoded, encoded
+from jlremote.kernels.kernel_ports import LocalPorts
+from jlremote.kernels.remote_kernel import Message, decoded, encoded
 from tests.lab.programs import wait_until
 
 SECONDS = 20
@@ -296,6 +296,7 @@ def test_a_kernel_that_prints_without_end_keeps_no_client_out(
         printing.join()
 
 
+@pytest.mark.lab
 def test_a_client_that_is_slower_than_the_kernel_gets_every_line(
     client: BlockingKernelClient, kernel: Kernel
 ) -> None:

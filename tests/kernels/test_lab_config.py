@@ -114,6 +114,7 @@ def refuses(request: urllib.request.Request) -> bool:
     raise AssertionError("it has followed the session")
 
 
+@pytest.mark.lab
 def test_a_session_does_not_lead_it_to_other_addresses(tmp_path: Path) -> None:
     with serving(Recorder()) as inside, serving(Recorder(inside.url)) as session:
         with jupyterlab(tmp_path, session.url, JUPYTER_PORT=str(free_port())) as process:
@@ -131,6 +132,7 @@ def test_a_session_does_not_lead_it_to_other_addresses(tmp_path: Path) -> None:
         assert inside.asked == []
 
 
+@pytest.mark.lab
 def test_without_its_configuration_it_does_not_run(tmp_path: Path) -> None:
     with jupyterlab(tmp_path, "http://127.0.0.1:9/", JLR_LAB_PIPE="no number") as process:
         said = process.communicate(timeout=60)[0]

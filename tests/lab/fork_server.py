@@ -195,9 +195,9 @@ def link_status() -> int:
         return 1
 
 
-def begun(asking: socket.socket, start: Callable[..., Any], argv: Sequence[str], **how: Any) -> Any:
+def begun(asking: socket.socket, start: Callable[..., Any], args: Sequence[str], **how: Any) -> Any:
     """Take the place of `subprocess.Popen`, for links alone."""
-    return ForkedLink(asking, argv, how["stderr"]) if LINK in argv else start(argv, **how)
+    return ForkedLink(asking, args, how["stderr"]) if LINK in args else start(args, **how)
 
 
 class ForkedLink:

@@ -192,3 +192,34 @@ def test_drops_cost_the_one_who_follows_no_line(work: Work, network: Network, dr
     told = [re.fullmatch(r"followed (\d+).*\n", line) for line in lines]
     numbers = [int(found[1]) for found in told if found]
     assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("drops", [10, LONG(100)])
+def test_drops_cost_exec_no_line_and_its_code_runs_once(
+    work: Work, network: Network, drops: int
+) -> None:
+    code = (
+        "import os, time\nopen('/tmp/ran', 'a').write('once ')\nn = 0\n"
+        "while not os.path.exists('/tmp/enough'):\n"
+        "    print('told', n, flush=True); n += 1; time.sleep(0.02)\n"
+        "os.unlink('/tmp/enough'); print('last'); open('/tmp/ran').read()"
+    )
+    lines: list[str] = []
+    with work.session.laptop.spawn("exec", f"far/{work.session.name}", "-c", code) as running:
+        output = running.stdout
+        assert output is not None
+        reader = threading.Thread(target=lambda: lines.extend(output))
+        reader.start()
+        for _ in range(drops):
+            enough = len(lines) + 5
+            wait_until(lambda enough=enough: len(lines) > enough, "some lines", timeout=60)  # type: ignore[misc]
+            network.line.cut()
+        work.session.run_in_terminal("touch /tmp/enough")
+        wait_until(lambda: running.poll() is not None, "its end", timeout=60)
+        reader.join(PATIENCE)
+    assert running.returncode == 0, lines[-5:]
+    told = [re.fullmatch(r"told (\d+)\n", line) for line in lines]
+    numbers = [int(found[1]) for found in told if found]
+    assert numbers == list(range(len(numbers)))
+    assert lines[-2:] == ["last\n", "'once '\n"]

@@ -23,6 +23,8 @@ from tests.lab.programs import PATIENCE, wait_until
 MOST = 400_000
 KERNEL = "7f0c"
 
+pytestmark = pytest.mark.lab
+
 
 class Recorded:
     """A session's folder with a server's runtime folder, and what is recorded there."""

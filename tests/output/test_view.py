@@ -95,6 +95,7 @@ def test_colours_stay_with_their_text_and_end_with_the_line() -> None:
     ]
 
 
+@pytest.mark.lab
 def test_hostile_moves_take_neither_memory_nor_time() -> None:
     begun = time.process_time()
     assert len(shown("x" * 200_000 + "\x1b[1K\x1b[2K\x1b[999999999A" * 20_000)) == 0

@@ -15,6 +15,7 @@ ADOPT = adopting()
 WITHOUT_PYTHON = ADOPT.replace('[ -z "$jlr_python" ]', "true")
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize("script", [ADOPT, WITHOUT_PYTHON], ids=["adopting", "without Python"])
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(

@@ -91,20 +91,20 @@ def test_a_list_tells_what_it_knows_of_a_host_that_does_not_answer(
     wait_until(lambda: file_laptop.jlr("url", session.name).status == 0, "the answer")
 
 
+@pytest.mark.parametrize(
+    "words", [("url",), LONG(("shell", "--", "true")), ("stop", "--yes")], ids=str
+)
 def test_a_host_that_stays_silent_is_an_error_of_its_own(
-    far: tuple[SSHServer, Session], file_laptop: Laptop
+    far: tuple[SSHServer, Session], file_laptop: Laptop, words: tuple[str, ...]
 ) -> None:
-    """With short limits of the person's own, as the usual ones are half a minute."""
+    """With short limits of the person's own; a request waits for the host for half a minute."""
     server, session = far
     quick = started(file_laptop, session.name, host="quick")
-    for words in (("url",), ("shell", "--", "true"), ("stop", "--yes")):
-        command = (words[0], f"quick/{quick.name}", *words[1:])
-        assert file_laptop.jlr("url", f"quick/{quick.name}").status == 0
-        server.freeze()
-        try:
-            failed = file_laptop.jlr(*command)
-        finally:
-            server.thaw_connections()
-        assert failed.status == 5, failed
-        assert re.search("error: .*` (does not|did not) answer", failed.stderr), failed
-        assert "programs in the terminal" not in failed.stderr
+    server.freeze()
+    try:
+        failed = file_laptop.jlr(words[0], f"quick/{quick.name}", *words[1:])
+    finally:
+        server.thaw_connections()
+    assert failed.status == 5, failed
+    assert re.search("error: .*` (does not|did not) answer", failed.stderr), failed
+    assert "programs in the terminal" not in failed.stderr

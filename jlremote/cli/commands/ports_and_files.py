@@ -1,4 +1,4 @@
-"""`jlr forward`, `jlr cp` and `jlr mount`."""
+"""`jlr forward`, `jlr cp`, `jlr sync` and `jlr mount`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jlremote.errors import Usage
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
+    from jlremote.copies.sync import SyncRequest
     from jlremote.hosts.context import Context
 
 
@@ -231,8 +232,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
 
     WHERE:PATH is a remote path, any other is on this machine; WHERE is a SESSION, HOST/CONTAINER or
     HOST. Times are kept. A file appears under its name once it is whole. Links that lead out of a
-    copied folder are left out. A folder goes by rsync where both machines have it, so only what
-    differs is sent; all else goes by tar.
+    copied folder are left out.
 
     Examples:
         jlr cp data.csv cont1:/data/          # into the session's container
@@ -249,3 +249,71 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
         answer_json(vars(copied))
+
+
+@command("sync")
+@click.argument("local", required=False, shell_complete=candidates.copied)
+@click.argument(
+    "target", metavar="[SESSION[:DIR]]", required=False, shell_complete=candidates.copied
+)
+@option("--overwrite", "Replace files that changed there, or were there before.")
+@option("--watch", "Go on, and send what changes as it is saved, until Ctrl-C.")
+@option("--dry-run", "Print what would be sent and deleted; change nothing.")
+@shared.json_option("Print what was done as a JSON object.")
+def sync(
+    invocation: Invocation,
+    /,
+    *,
+    local: str | None,
+    target: str | None,
+    overwrite: bool,
+    watch: bool,
+    dry_run: bool,
+) -> None:
+    """Make a folder of a session like the folder LOCAL of this machine, by default this one.
+
+    What `.gitignore` and `.jlrignore` name stays here, and so does `.git`. DIR is by default the
+    folder in which shells and jobs begin there; where that is `/` or the home folder, the one in it
+    with the name of LOCAL. A file appears there once it is whole. Deleted is only what an earlier
+    sync brought; a file that changed there, or was there before, is named and stays.
+
+    It needs Python 3.6 or later there.
+
+    Examples:
+        jlr sync                              # this folder, to the latest session
+        jlr sync ~/proj cont1:/data/proj      # or dgx:proj, without a session
+        jlr sync . cont1 --watch              # an edit is there within a second
+    """
+    if watch and (dry_run or as_json()):
+        raise shared.refused_together("--watch", "--dry-run" if dry_run else "--json")
+    from jlremote.copies import sync as workflow
+
+    context = invocation.context()
+    request = _sync_request(local, target, overwrite=overwrite, dry=dry_run)
+    result = workflow.sync(request, context)
+    if as_json():
+        answer_json(vars(result))
+    elif dry_run:
+        for act, names in (("send", result.sent), ("delete", result.deleted)):
+            for name in names:
+                answer_either(f"{act} {one_line(name)}", name)
+    workflow.check_conflicts(request, result)
+    if watch:
+        from jlremote.copies import sync_watch
+
+        sync_watch.watch(request, context)
+
+
+def _sync_request(
+    local: str | None, target: str | None, *, overwrite: bool, dry: bool
+) -> SyncRequest:
+    from pathlib import Path
+
+    from jlremote.copies.sync import SyncRequest
+    from jlremote.laptop.typed_place import with_path
+
+    if target is None and local is not None and not local.startswith(("/", ".", "~")):
+        local, target = None, local
+    where, into = with_path(target or "") or (target, None)
+    folder = Path(local or ".").expanduser()
+    return SyncRequest(folder, where, into or None, overwrite=overwrite, dry=dry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,13 +45,26 @@ if TYPE_CHECKING:
     group="Session",
 )
 @option(
+    "--sync [=DIR]",
+    "Send this folder, or DIR, there; run in it.",
+    group="Session",
+    flag_value=".",
+    common=True,
+)
+@option(
+    "--back GLOB",
+    "With --sync: copy these files of it to DIR at the end. Repeatable.",
+    group="Session",
+    multiple=True,
+)
+@option(
     "--name NAME",
     "Name of the job. Default: random.",
     group="Session",
     common=True,
 )
 @option("-d --detach", "Print the job's name and do not wait.", group="Session", common=True)
-@option("-i --interactive", "With --image: stdin, this one.", group="Session", common=True)
+@option("-i --interactive", "With --image: pass this command's stdin to the job.", group="Session")
 @option("-t --tty terminal", "With --image: a terminal, this one.", group="Session", common=True)
 @detach_keys_option
 @container_flags.creation_options
@@ -66,6 +80,8 @@ def run(
     parameters: tuple[str, ...],
     kernel: str | None,
     inside: str | None,
+    sync: str | None,
+    back: tuple[str, ...],
     name: str | None,
     wait: str | None,
     command: tuple[str, ...],
@@ -79,10 +95,10 @@ def run(
     keeps running whatever happens here: a lost connection, a closed lid, a killed `jlr`. Output of
     that time is shown later.
 
-    NOTEBOOK and scripts are files on the host, or in the container; `jlr cp` copies one there. What
-    cells print is shown as it comes, and the executed copy is beside the notebook,
-    NAME.executed.ipynb. The exit code is 1 if a cell fails. nbclient is needed there, which
-    JupyterLab brings.
+    NOTEBOOK and scripts are files on the host, or in the container; --sync sends this folder there
+    first, for a new container to the host, mounted at /workspace. What cells print is shown as it
+    comes, and the executed copy is beside the notebook, NAME.executed.ipynb. The exit code is 1 if
+    a cell fails. nbclient is needed there, which JupyterLab brings.
 
     With --image, -it attaches the job to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or
     `~.` at the beginning of a line detach, and `jlr job attach` attaches again. -i alone passes the
@@ -106,6 +122,7 @@ def run(
     Examples:
         jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py
         jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]
+        jlr run dgx --image torch --gpus auto --sync . --back runs -- python train.py
         jlr run cont1 -- python -m pkg.train                 # or dgx/cont1, or dgx --in cont1
         jlr run dgx --image torch --gpus all -it --rm -- python
         jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10
@@ -121,6 +138,7 @@ def run(
         raise Usage("the command is missing", hint=f"`jlr run {place or 'HOST'} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
         raise shared.refused_together("-t", "--json")
+    _check_sync(sync, back, options)
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
     from jlremote.jobs.follow import CtrlC
@@ -135,6 +153,11 @@ def run(
         if how is not None and options["dry_run"]:
             cluster.show_estimate(host, how, context)
             return 0
+        folder = None
+        if sync is not None:
+            from jlremote.copies import job_folder
+
+            request, folder = job_folder.sent_first(request, Path(sync).expanduser(), context)
         started = workflow.run(request, context)
     for job in started if request.wanted.notify else ():
         workflow.watch(job, context)
@@ -156,9 +179,25 @@ def run(
         ends.append(facts)
         if request.wanted.notify:
             workflow.tell_end(job, code, context)
+    if folder is not None and back:
+        job_folder.bring_back(folder, back, context)
     if as_json():
         answer_json(ends if array else ends[0])
     return max(codes)
+
+
+def _check_sync(sync: str | None, back: tuple[str, ...], options: dict[str, Any]) -> None:
+    if sync is not None and options["workdir"] is not None:
+        raise shared.refused_together("--sync", "--workdir")
+    if not back:
+        return
+    if sync is None:
+        raise Usage("`--back` needs `--sync`", hint="`jlr cp` copies files of any job")
+    if options["detach"]:
+        raise shared.refused_together("--back", "--detach")
+    from jlremote.copies.job_folder import check_patterns
+
+    check_patterns(back)
 
 
 def _where(place: str | None, inside: str | None, context: Context) -> tuple[str, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,7 @@ from jlremote.cli.options import cluster, container_flags, shared
 from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, shown
-from jlremote.errors import Usage
+from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
 
@@ -77,6 +78,12 @@ if TYPE_CHECKING:
     type=shared.port,
     common=True,
 )
+@option(
+    "--sync [=DIR]",
+    "Send this folder, or DIR, there once it runs (`jlr sync`).",
+    group="This machine",
+    flag_value=".",
+)
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
 @option("--dry-run", "Print what would run on the host; change nothing.", common=True)
@@ -86,6 +93,7 @@ def start(
     *,
     no_browser: bool,
     dry_run: bool,
+    sync: str | None,
     renew: bool,
     forwarded: tuple[int, ...],
     allow_open: bool,
@@ -157,6 +165,8 @@ def start(
             return
         shared.check_browser(None if no_browser else options["browser"])
         report = _start(request, context)
+        if sync is not None:
+            _sync(sync, f"{report.host}/{report.name}", context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())
         _explain(report, context)
@@ -232,14 +242,22 @@ def _request(
 
 def _start(request: StartRequest, context: Context) -> SessionReport:
     from jlremote.hosts.links import begin
-    from jlremote.selection.naming import session_of
 
-    session_of(request)  # a name that no engine takes begins nothing
     begin(request.host, context)
     # These imports are slow, and so is the start of the link, which goes on meanwhile.
     from jlremote.sessions import start as workflow
 
     return workflow.start(request, context)
+
+
+def _sync(local: str, session: str, context: Context) -> None:
+    from jlremote.copies import sync as workflow
+
+    request = workflow.SyncRequest(Path(local).expanduser(), session)
+    try:
+        workflow.check_conflicts(request, workflow.sync(request, context))
+    except JlrError as failure:  # the session runs
+        context.progress.note("; ".join(filter(None, (failure.message, failure.hint))))
 
 
 def _explain(report: SessionReport, context: Context) -> None:

@@ -144,8 +144,9 @@ def notify(_invocation: Invocation) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
     Without a desktop, the terminal's bell rings and its title shows the notice. With --notify, or
-    `jlr config set notify true`, a notice tells the end of a job of `jlr run`, and when GPUs of
-    --wait are free. One of a time limit comes fifteen minutes before it, also without.
+    `jlr config set notify true`, a notice tells the end of a job of `jlr run`, of a cell that ran
+    longer than a minute and of a kernel that died, the GPUs of --wait, and a time limit fifteen
+    minutes before. --no-record leaves out cells and kernels.
 
     Examples:
         jlr config notify

@@ -220,8 +220,8 @@ def job_logs(
 
 @command("output")
 @shared.session_argument
-@click.argument("notebook", required=False)
-@option("-f --follow", "Show also what comes, until Ctrl-C.")
+@click.argument("notebook", metavar="[NOTEBOOK|RUN]", required=False)
+@option("-f --follow", "Show also what comes, until Ctrl-C or the end of RUN.")
 @option("-n --tail N", "Start with the last N lines, or with --json runs.", type=shared.number(0))
 @option(
     "--save COPY",
@@ -242,17 +242,21 @@ def output(
     """Show what a session's cells printed, also while no page was open.
 
     NOTEBOOK is a path below Jupyter's root, or its end; by default all, with --save the one that
-    ran last. A program on the host records the kernels, so a closed lid or a lost connection loses
-    nothing; 200 MB of a session are kept. The exit code is 1 if the last cell of a notebook ended
-    with its kernel.
+    ran last. RUN is the name that `jlr exec` gives a run. A program on the host records the
+    kernels, so a closed lid or a lost connection loses nothing; 200 MB of a session are kept. The
+    exit code is 1 if the last cell of a notebook ended with its kernel, and with -f if RUN failed.
 
     Examples:
         jlr output cont1 train.ipynb
         jlr output -f --tail 20               # the last lines and what comes, until Ctrl-C
+        jlr output -f cont1 run-3f2a91c04b7e  # a run of `jlr exec`, to its end
         jlr output train.ipynb --save here.ipynb
         jlr output dgx/cont1 --json | jq -r '.[] | select(.status == "error") | .code'
     """
-    if session is not None and notebook is None and session.endswith(".ipynb"):
+    from jlremote.output.runs import is_run
+
+    names_no_session = session is not None and (session.endswith(".ipynb") or is_run(session))
+    if names_no_session and notebook is None:
         session, notebook = None, session
     if save is not None and follow:
         raise shared.refused_together("--save", "--follow")
@@ -264,7 +268,7 @@ def output(
     if save is not None:
         _save_copy(session, notebook, save, context, force=force)
     elif follow:
-        _follow_output(session, notebook, context, tail)
+        return _follow_output(session, notebook, context, tail)
     else:
         return _show_output(session, notebook, context, tail)
     return 0
@@ -303,20 +307,24 @@ def _last(items: list[Any], count: int | None) -> list[Any]:
 
 def _follow_output(
     session: str | None, notebook: str | None, context: Context, tail: int | None
-) -> None:
+) -> int:
     from jlremote.output.reading import followed
     from jlremote.output.view import Live, ended
 
-    records = followed(session, notebook, context)
+    records, status = followed(session, notebook, context), ""
     if as_json():
         for run in ended(record for record in records if record is not None):
             answer_json(run.to_json(), indent=None)
-        return
+            status = run.status
+        return 0 if status == "ok" else 1
+    before = list(iter(records.__next__, None))
     live, screen = Live(), CellOutput()
-    screen.show(_last(live.begin(iter(records.__next__, None)), tail), live.current)
-    for record in records:
-        if record is not None:
-            screen.show(live.take(record), live.current)
+    screen.show(_last(live.begin(filter(None, before)), tail), live.current)
+    last = before[-1] if before else None
+    for record in filter(None, records):
+        screen.show(live.take(record), live.current)
+        last = record
+    return 0 if last is not None and last.text("status") == "ok" else 1  # only that of a run ends
 
 
 def _save_copy(

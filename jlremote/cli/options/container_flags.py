@@ -105,7 +105,7 @@ creation_options = options(
     ),
     option(
         "--notify/--no-notify",
-        "Tell on this desktop when a job ends, or when GPUs of --wait are free.",
+        "Tell on this desktop what happens: an end, a beginning, a time limit.",
         group="This machine",
     ),
     runtime_options,

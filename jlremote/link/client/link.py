@@ -257,6 +257,10 @@ class Link:
                 pass
             return call.take_over()
 
+    def notify(self, session: str, *, wanted: bool) -> None:
+        """Turn notices of a session's long cells and dead kernels on or off."""
+        self._caller.ask("notify", session=session, wanted=wanted)
+
     def watch_job(self, name: str, key: str, kind: str) -> None:
         """Show a desktop notice when a job begins or ends (see `WatchedJob`)."""
         self._caller.ask("watch_job", name=name, key=key, kind=kind)

@@ -12,8 +12,7 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import JlrError
-from jlremote.jupyter.endpoint import Endpoint, hostname, time_limit_warning
-from jlremote.jupyter.locate import locate
+from jlremote.jupyter.endpoint import Endpoint, Place, hostname, time_limit_warning
 from jlremote.laptop import desktop
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
@@ -21,8 +20,9 @@ from jlremote.link.connection.host_side import HostSide
 from jlremote.link.connection.liveness import LaptopChanges, Liveness
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import ContainerEvents, Forwards
-from jlremote.link.job_notices import JobNotices
 from jlremote.link.mount_streams import Mounts
+from jlremote.link.notices.cell_notices import CellNotices
+from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import OPERATIONS, Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 LAST_WORDS_SECONDS = 1.0
 # How long a link without connection, forwards and mounts stays after its last command.
 USELESS_SECONDS = 1.0
+# How long it waits for the first command, which is loading; one that fails then sends none.
+UNUSED_SECONDS = 10.0
 NO_DESCRIPTORS_PAUSE = 0.2
 
 
@@ -85,7 +87,9 @@ class LinkServer:
         held = (parts.forwards, parts.mounts, parts.clients, parts.jobs)
         if self._conversations or any(len(part) for part in held):
             return None
-        if self._served and parts.supervisor.condition.state is not State.UP:
+        if not self._served:
+            return min(UNUSED_SECONDS, self._idle_seconds)
+        if parts.supervisor.condition.state is not State.UP:
             return min(USELESS_SECONDS, self._idle_seconds)
         return self._idle_seconds
 
@@ -229,6 +233,8 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     )
 
     def find(connection: Connection, known: Endpoint) -> Endpoint:
+        from jlremote.jupyter.locate import locate  # loaded while the login goes on
+
         return locate(ConnectionHost(files.host, connection), known)
 
     def listen(local_port: int, gateway: Gateway, key: ForwardKey) -> TunnelForward:
@@ -236,7 +242,14 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
 
     def ending(session: str, until: float) -> None:
         if text := time_limit_warning(files.host, session, until):
-            desktop.shown(f"{files.host}/{session}", text)
+            show(session, text)
+
+    def show(session: str, text: str) -> None:
+        desktop.shown(f"{files.host}/{session}", text)
+
+    def place_of(session: str) -> Place | None:
+        forward = forwards.find((session, None))
+        return None if forward is None else forward.place
 
     events = ContainerEvents(lambda *event: forwards.changed(*event))
     forwards = Forwards(supervisor, find, listen, events.observe, ending)
@@ -245,11 +258,12 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     jobs = JobNotices(
         lambda timeout: ConnectionHost(files.host, supervisor.wait(timeout)), desktop.shown
     )
-    operations = Operations(supervisor, forwards, mounts, clients, jobs, dialer)
+    cells = CellNotices(supervisor.wait, place_of, show)
+    operations = Operations(supervisor, forwards, mounts, clients, jobs, cells, dialer)
     supervisor.start()
     try:
         yield LinkServer(operations, idle_seconds=idle_seconds)
     finally:
         supervisor.end()  # first: closing the connection ends threads that write to it
-        for part in (forwards, mounts, clients, jobs):
+        for part in (forwards, mounts, clients, jobs, cells):
             part.stop()

@@ -12,8 +12,9 @@ from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
-from jlremote.link.job_notices import JobNotices, WatchedJob
 from jlremote.link.mount_streams import Mounts
+from jlremote.link.notices.cell_notices import CellNotices
+from jlremote.link.notices.job_notices import JobNotices, WatchedJob
 from jlremote.link.service.conversation import Conversation, run
 from jlremote.link.ssh_server.served_place import served_place
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -43,6 +44,7 @@ class Operations:
     mounts: Mounts
     clients: SshClients
     jobs: JobNotices
+    cells: CellNotices
     dialer: Dialer
     released: Callable[[], None] = lambda: None
     # What a command of this laptop runs in a place, and ends with the link.
@@ -143,6 +145,11 @@ class Operations:
         connection = self.supervisor.connection(conversation)
         self.dialer.elevate(connection, place.runtime.inside(place.name, ":"), conversation)
         self.clients.serve(conversation.hand_over(), place)
+
+    def notify(self, conversation: Conversation) -> bool:
+        request = conversation.request
+        self.cells.set(request["session"], wanted=request["wanted"])
+        return True
 
     def watch_job(self, conversation: Conversation) -> bool:
         request = conversation.request

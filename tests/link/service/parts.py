@@ -15,8 +15,9 @@ from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import Forwards
-from jlremote.link.job_notices import JobNotices
 from jlremote.link.mount_streams import Mounts
+from jlremote.link.notices.cell_notices import CellNotices
+from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.link_server import LinkServer
 from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -120,6 +121,7 @@ class Parts:
             cast(Mounts, self.mounts),
             SshClients(supervisor),
             JobNotices(lambda _: cast(Host, None), lambda *_: True),
+            CellNotices(supervisor.wait, lambda _: None, lambda *_: None),
             cast(Dialer, self.dialer),
         )
         self.server = LinkServer(operations, idle_seconds=60.0)

@@ -25,6 +25,8 @@ from tests.lab.programs import PATIENCE
 from tests.link.fakes import until
 from tests.outages.parts import within
 
+pytestmark = pytest.mark.lab  # real links
+
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:

@@ -57,15 +57,6 @@ def pair() -> Iterator[tuple[Packetizer, Packetizer]]:
         yield seal(Packetizer(ours)), seal(Packetizer(theirs))
 
 
-def test_a_message_arrives_with_its_kind_and_number(pair: tuple[Packetizer, Packetizer]) -> None:
-    sender, reader = pair
-    for count in range(3):
-        sender.send_message(paramiko.Message(bytes((90,)) + b"x" * count))
-        kind, message = reader.read_message()
-        assert (kind, message.asbytes(), message.seqno) == (90, b"x" * count, count)
-    assert reader.packets_read == 3
-
-
 def test_a_short_compressed_message_may_follow_data(
     pair: tuple[Packetizer, Packetizer],
 ) -> None:
@@ -80,20 +71,6 @@ def test_a_short_compressed_message_may_follow_data(
         sender.send_message(paramiko.Message(bytes((sent,))))
         assert reader.read_message()[0] == sent
     assert taken == [b"one"]
-
-
-def test_several_payloads_are_written_at_once_and_in_order(
-    pair: tuple[Packetizer, Packetizer],
-) -> None:
-    sender, reader = pair
-    taken: list[bytes] = []
-    reader.reader.sinks[1] = lambda data: taken.append(bytes(data))
-    bodies = [bytes((count % 256,)) * (count % 50) for count in range(700)]
-    head = DATA.pack(0, common.MSG_CHANNEL_DATA, 1, 0)[1:6]
-    assert sender.send_payloads([(head, len(body).to_bytes(4, "big"), body) for body in bodies])
-    sender.send_message(paramiko.Message(bytes((90,))))
-    assert reader.read_message()[0] == 90
-    assert taken == bodies
 
 
 def test_nothing_of_a_channel_is_sent_during_a_key_exchange(

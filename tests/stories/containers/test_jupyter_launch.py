@@ -106,21 +106,6 @@ def test_it_is_said_where_jupyterlab_opens(where: str, note: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        (StartRequest("dgx", python="/nope", image="x"), "no Python `/nope` in the image `x`"),
-        (StartRequest("dgx", conda_env="me", image="x"), "environment `me` in the image `x`"),
-        (StartRequest("dgx"), "there is no JupyterLab"),
-    ],
-)
-def test_a_python_that_is_missing_is_told_apart_from_one_without_jupyterlab(
-    asked: StartRequest, words: str
-) -> None:
-    with pytest.raises(NotFound, match=words):
-        jupyter_launch.ensure(launching(exited(127), "", request=asked).context, NEW)
-
-
-@pytest.mark.parametrize(
     ("answers", "words"),
     [
         (

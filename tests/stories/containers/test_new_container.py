@@ -39,14 +39,6 @@ def test_a_container_is_created_in_one_round_trip() -> None:
     assert begun.notes.notes == []
 
 
-def test_a_host_without_room_for_a_network_is_told() -> None:
-    begun = creating(inspected("launches", "Error response from daemon: no address pool is left "))
-    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
-    [note] = begun.notes.notes
-    assert note.startswith("`cont1` uses the shared default network, and its data goes through")
-    assert "`jlr image prune dgx`" in note
-
-
 @pytest.mark.parametrize(
     ("options", "own"),
     [

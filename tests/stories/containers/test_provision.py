@@ -12,7 +12,6 @@ from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
-from jlremote.place.host.contract import Completed
 from jlremote.place.host.sudo import by_hand
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.container_options import ContainerOptions
@@ -147,19 +146,6 @@ def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
     assert f"--network={network}" in plan[pulls + 1]
     assert "--gpus=device=0" in plan[pulls + 1]
     assert "keras" in plan[-1]
-
-
-def test_installing_shows_the_last_line_and_fails_with_the_last_lines() -> None:
-    said = "Collecting nosuch\nERROR: no matching distribution\x1b[0m\n"
-    begun = start({"stream": [Completed(1, said, "")]})
-    with pytest.raises(JlrError) as failure:
-        new_container.install(begun.context, ("nosuch",), lambda words: f"install {words[0]}")
-    assert failure.value.message == (
-        "cannot install the packages in `cont1`; pip's last lines:\n"
-        "Collecting nosuch\nERROR: no matching distribution"
-    )
-    assert "PIP_INDEX_URL" in (failure.value.hint or "")
-    assert begun.notes.steps == ["Install nosuch"]
 
 
 def test_packages_that_cannot_be_had_any_more_are_noted() -> None:

@@ -12,9 +12,9 @@ from typing import cast
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
+from jlremote.forwards.jupyter_check import wait_for_answer
 from jlremote.jupyter import api
-from jlremote.jupyter.api import Access, NoAnswer
+from jlremote.jupyter.api import NoAnswer
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
@@ -142,16 +142,6 @@ def test_the_links_reason_is_told_where_it_knows_one(
     with pytest.raises(error, match=message) as silent:
         check(1, FakeLink(failure))
     assert hint is None or hint in (silent.value.hint or "")
-
-
-def test_an_open_server_is_refused_unless_that_is_allowed() -> None:
-    link = cast(Link, FakeLink())
-    with jupyter(200) as port:
-        opened = forward(port, token="")
-        with pytest.raises(JlrError, match="every user of `dgx` can run code") as refused:
-            refuse_open(link, opened, allowed=False)
-        assert "`jlr start dgx cont1 --allow-unauthenticated`" in (refused.value.hint or "")
-        assert refuse_open(link, opened, allowed=True) is Access.OPEN
 
 
 def test_a_socket_that_is_not_reached_comes_with_what_to_do() -> None:

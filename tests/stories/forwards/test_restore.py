@@ -14,8 +14,6 @@ from jlremote.forwards import local_ports
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import (
-    ContainerGone,
-    ContainerStopped,
     IdleStopped,
     JupyterDead,
     Survey,
@@ -62,18 +60,6 @@ def test_further_ports_come_back_though_jupyter_does_not(
     with pytest.raises(error):
         restored(monkeypatch, link, Survey(HERE, found))
     assert list(link.held) == [("cont1", 6006)]
-
-
-@pytest.mark.parametrize("container", [None, replace(HERE, running=False)])
-def test_nothing_is_forwarded_to_a_container_that_does_not_run(
-    container: Container | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = FakeLink()
-    with pytest.raises(
-        (ContainerGone, ContainerStopped), match=r"`cont1` (is gone: it was removed|does not run)"
-    ):
-        restored(monkeypatch, link, Survey(container, None))
-    assert link.held == {}
 
 
 def test_a_local_port_that_was_given_to_another_session_meanwhile_stays_there(

@@ -139,20 +139,6 @@ def test_a_job_whose_end_was_not_recorded_is_an_error_with_the_way_back() -> Non
     assert "jlr job attach lab/train" in (error.value.hint or "")
 
 
-def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = watched(ended())
-    sent: list[tuple[str, str]] = []
-    watch = _Watch(job.handle, lambda *_: None, job.context)
-    monkeypatch.setattr(watch, "_send", lambda *words: sent.append(words))
-    watch.interrupted()
-    watch.interrupted()
-    assert [script for _, script in sent] == ["signal train INT", "signal train KILL"]
-    assert "SIGKILL" in sent[1][0]
-    assert job.progress.notes == [], "nothing is written within the handler"
-    with pytest.raises(KeyboardInterrupt):
-        watch.interrupted()
-
-
 @pytest.mark.parametrize(("answer", "sent"), [("no", []), ("yes", ["signal train INT"])])
 def test_the_first_ctrl_c_on_a_terminal_asks(
     answer: str, sent: list[str], monkeypatch: pytest.MonkeyPatch

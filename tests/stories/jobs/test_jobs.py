@@ -190,14 +190,6 @@ def test_a_name_is_taken_by_its_full_name_only(host: FakeHost) -> None:
     assert not known_jobs.is_taken(link, DOCKER, "train")
 
 
-def test_a_job_that_is_stopped_and_deleted_is_forgotten(host: FakeHost) -> None:
-    job_records.save(JobRecord("lab", "train", "docker", None))
-    found = known_jobs.find("train", context())
-    done = known_jobs.stop(found, StopRequest(force=True, remove=True, yes=True), context())
-    assert done == ["killed the job", "deleted it and its output"]
-    assert job_records.load_all() == []
-
-
 def test_a_refused_deletion_keeps_the_record(host: FakeHost) -> None:
     job_records.save(JobRecord("lab", "train", "docker", None))
     found = known_jobs.find("train", context())

@@ -10,6 +10,7 @@ import pytest
 from jlremote.kernels import lab
 
 
+@pytest.mark.lab
 def test_a_module_in_the_folder_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,25 +9,21 @@ from typing import Any
 import pytest
 
 from jlremote.containers import recording
-from jlremote.errors import ConnectionRefused, ConnectionTimedOut, JlrError, NeedsAuthentication
+from jlremote.errors import ConnectionTimedOut, JlrError, NeedsAuthentication
 from jlremote.hosts.links import connected_status
-from jlremote.jobs import session_job
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.recorder import Recording
 from jlremote.jupyter.survey import ContainerGone, ContainerPaused, IdleStopped, JupyterDead
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.listing import known_sessions
 from jlremote.listing.session_report import SessionReport
-from jlremote.place.host.job import Job
-from jlremote.place.runtimes.table import runtime_named
 from tests.link.fakes import new_endpoint
 from tests.stories.parts import Answering, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901)
 UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
 KERNEL = Kernel("a.ipynb", "busy", "2026-01-01T00:00:00Z", id="7")
-RUNS = replace(KERNEL, running=65)
 
 
 class FakeLink(Answering):
@@ -77,20 +72,6 @@ def reported(
     monkeypatch.setattr(known_sessions, "link_of", lambda *_: link)
     [report] = known_sessions.of([record], context(), connected_status)
     return report
-
-
-def test_a_session_that_is_up_has_its_kernels(
-    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
-) -> None:
-    answers.append(KERNEL)
-    report = reported(monkeypatch, FakeLink(UP, checked=None))
-    assert (report.state, report.access, report.kernels) == ("up", "token", (RUNS,))
-    assert (report.url or "").startswith("http://127.0.0.1:8901/")
-    assert (report.page or "").startswith("http://cont1-dgx.localhost:8901/")
-    answers.append(KERNEL)
-    report = reported(monkeypatch, FakeLink(UP, checked=None), recorder="dead")
-    assert report.kernels == (KERNEL,)
-    assert "its recorder has ended" in (report.detail or "")
 
 
 def test_a_server_that_wants_a_password_has_unknown_kernels(
@@ -144,45 +125,6 @@ def test_a_forward_that_cannot_be_restored_gives_the_state(monkeypatch: pytest.M
     monkeypatch.setattr(known_sessions, "bring_back", fail)
     report = reported(monkeypatch, FakeLink(checked=None))
     assert (report.state, report.detail) == ("container-gone", "the container `cont1` is gone")
-
-
-def test_further_ports_are_reported_as_the_link_knows_them(
-    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
-) -> None:
-    answers.append(KERNEL)
-    record = replace(RECORD, ports=(PortRecord(6006, 7001), PortRecord(6007, 7002)))
-    held = replace(UP, port=6006, local_port=7001, state="closed")
-    report = reported(monkeypatch, FakeLink(UP, held, checked=None), record)
-    assert [(port.port, port.state) for port in report.ports] == [(6006, "closed"), (6007, "down")]
-
-
-def test_a_session_on_a_cluster_has_the_facts_of_its_job(
-    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
-) -> None:
-    answers.append(KERNEL)
-    job = Job("cont1", "running", "jupyter lab", job="7", node="node1", until=time.time() + 2000)
-    monkeypatch.setattr(session_job, "read_jobs", lambda _: {"cont1": job})
-    record = replace(RECORD, runtime=runtime_named("slurm").name)
-    report = reported(monkeypatch, FakeLink(UP, checked=None), record)
-    assert (report.state, report.job, report.node) == ("up", "7", "node1")
-    assert report.time_left is not None
-
-
-def test_a_host_that_is_not_reached_gives_its_state_to_all_sessions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(_: Any) -> LinkStatus:
-        raise ConnectionRefused("connection refused")
-
-    link = FakeLink(checked=None)
-    link.status = lambda **_: LinkStatus("reconnecting", 0.0, None, (), ())  # type: ignore[method-assign]
-    monkeypatch.setattr(known_sessions, "link_of", lambda *_: link)
-    reports = known_sessions.of([RECORD, replace(RECORD, name="cont2")], context(), refuse)
-    assert [(report.name, report.state) for report in reports] == [
-        ("cont1", "reconnecting"),
-        ("cont2", "reconnecting"),
-    ]
-    assert {report.detail for report in reports} == {"connection refused"}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from jlremote.hosts.links import ASKS_NOTHING
 from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import MountRecord, SessionRecord
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.listing import known_sessions, listing
 from jlremote.listing.session_report import SessionReport, of_record
 from jlremote.mounts import known_mounts
-from jlremote.mounts.known_mounts import MountReport
 from jlremote.place.host.job import Job
 from tests.stories.parts import Notes, context
 
@@ -69,25 +67,6 @@ def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> 
     assert notes.notes == ["`dgx` waits for you: run `jlr list dgx/new` in a terminal"]
 
 
-def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(hosts: dict[str, str]) -> None:
-    hosts["dgx"] = "disconnected"
-    record("dgx", "cont1", 1.0, forwarded=False)
-    record("lab", "cont2", 2.0, forwarded=False)
-    notes = Notes()
-    assert [r.name for r in listing.reports(context(notes))] == ["cont2"]
-    [note] = notes.notes
-    assert "not asked for stopped sessions: `dgx`; `jlr list dgx`" in note
-
-
-def test_a_file_without_a_record_is_noted(tmp_path: Path) -> None:
-    record("dgx", "cont1", 1.0)
-    other = tmp_path / "jlr" / "sessions" / "other.json"
-    other.write_text("{")
-    notes = Notes()
-    assert [report.is_default for report in listing.reports(context(notes))] == [False]
-    assert notes.notes == [f"ignoring `{other}`: it is not the record of a session"]
-
-
 def presence(monkeypatch: pytest.MonkeyPatch, found: Presence | JlrError, *queued: Job) -> None:
     def answer(host: str, _: Context) -> Presence:
         if isinstance(found, JlrError):
@@ -132,16 +111,6 @@ def test_an_engine_that_fails_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     notes = Notes()
     assert listing.reports(context(notes), "dgx") == []
     assert notes.notes == ["cannot list its containers: the daemon does not run"]
-
-
-def test_mounts_are_shown_with_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = MountRecord("/p", "/raid/p", "dgx", "cont1", None, read_only=False, made=0)
-    mount = MountReport(record, "up")
-    monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [mount])
-    one = of_record(SessionRecord("dgx", "cont1", "docker", 8888), "up")
-    other = replace(one, name="cont2")
-    found = listing.with_mounts([one, other], context())
-    assert [report.mounts for report in found] == [(mount,), ()]
 
 
 def test_the_status_of_a_stopped_session_asks_the_user_nothing(

@@ -49,22 +49,6 @@ def seen(link: FakeLink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> wat
     return watch.SessionView(cast(Link, link), RECORD, first, lambda: first)
 
 
-def test_a_session_that_is_up_keeps_what_the_first_look_has_found(seen: watch.SessionView) -> None:
-    report = seen.now()
-    assert (report.state, report.access, report.kernels) == ("up", "token", KERNELS)
-
-
-def test_a_lost_connection_is_seen_at_once(seen: watch.SessionView, link: FakeLink) -> None:
-    link.told = LinkStatus("reconnecting", 0.0, "the line is down", (UP,), ())
-    report = seen.now()
-    assert (report.state, report.detail, report.url) == ("reconnecting", "the line is down", None)
-
-
-def test_a_dead_server_has_no_kernels_any_more(seen: watch.SessionView, link: FakeLink) -> None:
-    link.told = LinkStatus("up", 0.0, None, (replace(UP, state="jupyter-dead"),), ())
-    assert (seen.now().state, seen.now().kernels) == ("jupyter-dead", None)
-
-
 def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
     link: FakeLink, seen: watch.SessionView, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ def test_a_notebook_that_is_not_clear_is_asked_for() -> None:
     assert empty.value.hint == "no cell has run"
     with pytest.raises(NotFound) as hostile:
         chosen("a.ipynb", ["$(evil)"])
-    assert hostile.value.hint == "recorded: `'$(evil)'`"
+    assert hostile.value.hint == "known: `'$(evil)'`"
 
 
 class Host:

@@ -12,7 +12,7 @@ from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING, Unreached
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.survey import ContainerGone, ContainerStopped, Survey
+from jlremote.jupyter.survey import Survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
@@ -82,19 +82,6 @@ def test_a_stopped_session_is_looked_for_only_on_a_host_that_is_reached_unasked(
         further_ports.add("cont1", 6006, context())
 
 
-@pytest.mark.parametrize("container", [None, replace(HERE, running=False)])
-def test_a_container_that_does_not_run_gets_no_port(
-    container: Container | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(further_ports, "survey", lambda *_: Survey(container, None))
-    with pytest.raises(
-        (ContainerGone, ContainerStopped), match=r"is gone: it was removed|does not run"
-    ) as refused:
-        further_ports.add("cont1", 6006, context())
-    assert "`jlr start dgx cont1`" in (refused.value.hint or "")
-    assert ports() == [(7860, 7861)]
-
-
 def test_a_record_that_cannot_be_written_releases_the_port(
     link: CheckedLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,12 +92,6 @@ def test_a_record_that_cannot_be_written_releases_the_port(
     with pytest.raises(NotFound, match="the disk is full"):
         further_ports.add("cont1", 6006, context())
     assert link.held == {}
-
-
-def test_the_list_has_every_recorded_port_with_its_state(link: CheckedLink) -> None:
-    further_ports.add("cont1", 6006, context())
-    listed = further_ports.listed("cont1", context())
-    assert [(report.port, report.state) for report in listed] == [(6006, "up"), (7860, "down")]
 
 
 def test_a_port_of_several_sessions_is_removed_only_by_a_sessions_name() -> None:

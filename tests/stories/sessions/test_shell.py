@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +11,6 @@ import pytest
 
 from jlremote.errors import NotFound
 from jlremote.hosts import attached_process
-from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.place.host.contract import Completed
@@ -24,7 +22,6 @@ from jlremote.place.runtimes.scripts import shell_scripts
 from jlremote.sessions import shell
 from tests.stories.parts import FakeHost, context
 
-RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch")
 SIZE = os.terminal_size((80, 24))
 
 
@@ -83,49 +80,6 @@ def test_keys_and_sizes_are_passed_on() -> None:
     thread, got = typing(FakeScreen(b"l", b"s", SIZE, b""))
     assert got == [b"l", b"s", SIZE, b""]
     assert not thread.hung_up
-
-
-def test_keys_after_the_end_of_the_process_are_not_passed_on() -> None:
-    _, got = typing(FakeScreen(b"a", b"b", b"c"), takes=2)
-    assert got == [b"a", b"b"]
-
-
-def check_runs(container: Completed) -> None:
-    host = FakeHost("dgx", {"container": container, "inside": Completed(1, "", "")})
-    shell._check_runs(cast(Link, host), Containers(DOCKER), RECORD, as_shared=False)
-
-
-def inspected(*, running: bool) -> Completed:
-    state = {"Running": running, "StartedAt": ""}
-    return Completed(
-        0,
-        json.dumps(
-            [
-                {
-                    "Id": "c0ffee",
-                    "Name": "/cont1",
-                    "State": state,
-                    "Config": {},
-                    "HostConfig": {},
-                    "NetworkSettings": {},
-                }
-            ]
-        ),
-        "",
-    )
-
-
-def test_a_container_that_runs_is_accepted() -> None:
-    check_runs(inspected(running=True))
-    with pytest.raises(NotFound, match="the container `cont1` does not run") as stopped:
-        check_runs(inspected(running=False))
-    assert stopped.value.hint == "`jlr start dgx cont1` starts it again"
-
-
-def test_a_container_that_is_gone_is_created_by_the_hint() -> None:
-    with pytest.raises(NotFound, match="the container `cont1` is gone") as caught:
-        check_runs(Completed(1, "[]", "Error: No such container: cont1"))
-    assert caught.value.hint == "`jlr start dgx cont1 --image torch` starts it again"
 
 
 def test_a_shell_is_kept_only_by_tmux() -> None:

@@ -120,18 +120,20 @@ def described(engine: Engine, name: str) -> str:
     """Return the script that prints a container's `inspect`, and who is on its networks.
 
     For each network follow its id, its driver and the ids of its containers, also of stopped ones,
-    which may start at any time. Podman's networks know no containers before 5.0.
+    which may start at any time. Podman's networks know no containers before 5.0. The default
+    networks are not asked about: no container is alone on them.
     """
     joined = "{{range $id, $_ := .Containers}} {{$id}}{{end}}" if engine.kind.daemon else ""
     driver = command_line(engine("network", "inspect", f"--format={{{{.Driver}}}}{joined}"))
     on = command_line(engine("ps", "--all", "--quiet", "--no-trunc"))
-    ids = r"""s/^ *"NetworkID": "\([A-Za-z0-9][A-Za-z0-9_.-]*\)".*/\1/p"""
+    others = "".join(f'/^ *"{name}": {{/,/}}/d; ' for name in _DEFAULTS)
+    ids = rf"""{others}s/^ *"NetworkID": "\([A-Za-z0-9][A-Za-z0-9_.-]*\)".*/\1/p"""
     return f"""\
 facts=$({command_line(inspect_argv(engine, name))}); code=$?
 printf '%s\\n' "$facts"; [ "$code" = 0 ] || exit "$code"
 for network in $(printf '%s\\n' "$facts" | sed -n '{ids}'); do
-  driver=$({driver} "$network") && on=$({on} "--filter=network=$network") &&
-    printf '{PRINT_RECORD}%s' "$network $driver $on"
+  told=$({driver} "$network" & {on} "--filter=network=$network" && wait $!) &&
+    printf '{PRINT_RECORD}%s' "$network $told"
 done
 :
 """

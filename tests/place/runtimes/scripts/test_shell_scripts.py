@@ -48,19 +48,6 @@ def run(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("runtime", [Bare(), Containers(DOCKER)], ids=["none", "docker"])
-def test_a_command_has_our_stdin_and_its_exit_status(tmp_path: Path, runtime: Runtime) -> None:
-    done = run(
-        tmp_path, runtime, "sh", "-c", 'read -r line; echo "got $line $1"; exit 7', "sh", "a b"
-    )
-    assert (done.stdout, done.returncode) == ("got echo from-stdin a b\n", 7)
-
-
-@pytest.mark.parametrize("runtime", [Bare(), Containers(DOCKER)], ids=["none", "docker"])
-def test_without_a_command_it_is_a_shell(tmp_path: Path, runtime: Runtime) -> None:
-    assert run(tmp_path, runtime).stdout == "from-stdin\n"
-
-
 def test_in_a_container_the_process_carries_its_mark(tmp_path: Path) -> None:
     show = 'echo "$0=$JLR_MARK $$"'
     done = run(tmp_path, Containers(DOCKER), "sh", "-c", show)
@@ -80,13 +67,6 @@ def test_the_engine_is_given_the_options(tmp_path: Path) -> None:
     assert {"exec", "--interactive", "--user=1000:50", "--workdir=/data"} <= set(calls)
     assert "--detach-keys=ctrl-q" in calls
     assert "--tty" not in calls, "without a terminal bytes stay bytes"
-
-
-def test_a_terminal_s_size_is_set_before_the_command_looks() -> None:
-    how = Attachment(terminal=os.terminal_size((120, 40)))
-    script = shell_scripts.script(Containers(DOCKER), "cont1", how, ("top",), "word")
-    assert "stty rows 40 columns 120" in script
-    assert "--tty" in script
 
 
 def test_on_the_host_itself_a_folder_may_be_chosen(tmp_path: Path) -> None:

@@ -35,13 +35,6 @@ def here(script: str, note: Path) -> str:
     return script.replace(NOTE, str(note))
 
 
-def test_the_main_process_leaves_its_id_and_waits(tmp_path: Path) -> None:
-    with main_process(tmp_path) as note:
-        assert Path(f"/proc/{note.read_text().strip()}").is_dir()
-        assert note.stat().st_mode & 0o777 == 0o600
-        assert run_sh("sh", here(waiting.until_ready(":"), note)).returncode == 0
-
-
 def test_a_command_run_meanwhile_may_end_the_waiting(tmp_path: Path) -> None:
     script = here(waiting.until_ready("exit 9"), tmp_path / "note")
     assert run_sh("sh", script).returncode == 9
@@ -56,20 +49,8 @@ def test_another_user_s_main_process_is_told_apart(tmp_path: Path) -> None:
         assert run_sh("sh", script).returncode == waiting.ANOTHER_USER
 
 
-@pytest.mark.parametrize("value", ["plain", "it's", "$HOME `id`", "two\nlines", "a=b", "ü €", ""])
-def test_a_variable_of_the_entrypoint_arrives_as_it_is(value: str, tmp_path: Path) -> None:
-    with main_process(tmp_path, FROM_ENTRYPOINT=value) as note:
-        script = here(waiting.beside('printf "[%s]" "$FROM_ENTRYPOINT"\n'), note)
-        assert run_sh("sh", script).stdout == f"[{value}]"
-
-
 def test_the_folder_is_taken_over_and_no_variable_of_the_process_itself(tmp_path: Path) -> None:
     with main_process(tmp_path, PWD="/elsewhere", **{"BASH_FUNC_x%%": "() { :; }"}) as note:
         script = here(waiting.beside("pwd; echo $?\n"), note)
         done = run_sh("bash", f"cd {tmp_path}\n{script}")
         assert (done.stdout, done.stderr) == (f"{Path.cwd()}\n0\n", "")
-
-
-def test_without_a_main_process_of_ours_a_script_runs_as_it_is(tmp_path: Path) -> None:
-    script = here(waiting.beside("echo begun\n"), tmp_path / "note")
-    assert run_sh("sh", script).stdout == "begun\n"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.link import job_notices
-from jlremote.link.job_notices import JobNotices, WatchedJob
+from jlremote.link.notices import job_notices
+from jlremote.link.notices.job_notices import JobNotices, WatchedJob
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.job import Job
 from tests.link.fakes import until
@@ -82,7 +82,7 @@ def test_a_job_that_was_deleted_is_not_watched_any_more(monkeypatch: pytest.Monk
 
 
 def test_a_job_that_waits_for_gpus_is_watched_until_the_engine_has_it() -> None:
-    waits = ["sweep", "./sweep.sh", "sweep", "auto", "", '{"place": 1}', "a7f3", "100\n"]
+    waits = ["sweep", "./sweep.sh", "sweep", "auto", "", "", "", '{"place": 1}', "a7f3", "100\n"]
     record = "\x1f".join((*waits, "", "yes")) + "\x1e"
     labels = {"org.jlremote.job": "sweep", "org.jlremote.job-command": "./sweep.sh"}
     container = {

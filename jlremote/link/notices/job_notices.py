@@ -1,8 +1,4 @@
-"""Desktop notices of jobs: their begin, their end and their time limit.
-
-The link tells, as it runs where the person is; what came without a connection is told afterwards.
-It asks by a short script every few seconds: one that waits would hold one of sshd's ten sessions.
-"""
+"""Desktop notices of jobs: their begin, their end and their time limit."""
 
 from __future__ import annotations
 

@@ -1,0 +1,112 @@
+"""`jlr exec`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen.terminal import AS_JSON, as_json
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.text import one_line, reason_of
+from jlremote.times import seconds_of
+
+
+def _lines_too(context: click.Context, _option: click.Parameter, value: bool) -> bool:
+    context.meta[AS_JSON] = context.meta.get(AS_JSON) or value
+    return value
+
+
+@command("exec")
+@shared.session_argument
+@click.argument("file", required=False, type=click.Path(allow_dash=True))
+@option("-c code CODE", "Run this code.")
+@option("--notebook NOTEBOOK", "Run it in the kernel of this notebook, which must run.")
+@option("--out FOLDER", "Write images, HTML and PDF to new files of this folder.")
+@option("--timeout TIME", "End after `30s`, `4m`, …; the code runs on, and its run is named.")
+@option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
+@shared.json_option("Print one JSON object at the end, with the last 64,000 characters of output.")
+@option("--json-lines", "Print each event as a line of JSON, as it comes.", callback=_lines_too)
+def execute(
+    invocation: Invocation,
+    /,
+    *,
+    session: str | None,
+    file: str | None,
+    code: str | None,
+    notebook: str | None,
+    out: str | None,
+    timeout: str | None,
+    no_wait: bool,
+    json_lines: bool,
+) -> int:
+    """Execute code in a kernel of a session, and print what it prints.
+
+    It is CODE, a FILE of this machine (of a notebook its code cells, up to the first that fails),
+    or stdin for `-`. It runs in one lasting kernel of `jlr exec`, so variables stay from one call
+    to the next; with --notebook in that notebook's kernel, whose page stays as it is.
+
+    Printed text and results go to stdout, errors to stderr, and the exit code is 1 if the code
+    fails. `jlr output` has all of it, too. Ctrl-C interrupts the code, a second one leaves it
+    running. `input()` asks on a terminal, and fails without one.
+
+    Examples:
+        jlr exec -c 'x = [1, 2]'
+        jlr exec -c 'sum(x)'                         # variables stay
+        jlr exec cont1 train.py --timeout 4m
+        jlr exec dgx/cont1 --notebook train.ipynb -c 'print(loss)'
+        jlr exec -c 'df.plot()' --out plots          # images to files
+        echo 1 + 1 | jlr exec -
+        jlr exec -c 1/0 --json | jq -r .status
+    """
+    if code is None and file is None:
+        session, file = None, session
+    if (code is None) == (file is None):
+        raise Usage("one of `-c CODE` and FILE is needed", hint="`jlr exec -c 1+1`; `-` is stdin")
+    cells = [code] if code is not None else _cells(str(file))
+    seconds = None if timeout is None else seconds_of(timeout, "`--timeout`")
+    asks = not invocation.no_input and sys.stdin.isatty()
+    folder, context = _folder(out), invocation.context()
+    from jlremote.cli.screen import exec_output
+    from jlremote.kernels import execution
+
+    request = execution.ExecRequest(session, cells, notebook, seconds, not no_wait, asks)
+    place, records = execution.execute(request, context)
+    if json_lines or not as_json():
+        take = exec_output.as_lines(place) if json_lines else exec_output.as_text()
+        return exec_output.show(records, take, folder, context)
+    told = exec_output.ExecObject(place)
+    try:
+        return exec_output.show(records, told.take, folder, context)
+    finally:
+        told.show()
+
+
+def _folder(out: str | None) -> Path | None:
+    if out is not None and not Path(out).is_dir():
+        raise NotFound(f"there is no folder `{out}`", hint="make it, or name another one")
+    return None if out is None else Path(out)
+
+
+def _cells(file: str) -> list[str]:
+    """Return the codes of a file of this machine, or of stdin."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except FileNotFoundError:
+        raise NotFound(
+            f"there is no file `{file}` here", hint="code itself is given with `-c CODE`"
+        ) from None
+    except OSError as failure:
+        raise JlrError(f"cannot read `{file}`: {reason_of(failure)}") from failure
+    if file.endswith(".ipynb"):
+        from jlremote.output.notebook_copy import code_cells
+
+        return code_cells(data, one_line(file))
+    try:
+        return [data.decode("utf-8-sig")]
+    except UnicodeDecodeError:
+        raise JlrError(f"`{file}` is not text in UTF-8") from None

@@ -1,0 +1,107 @@
+"""What is in a folder of this machine, without what `.gitignore` and `.jlrignore` leave out."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jlremote.copies.staging import leads_out
+from jlremote.errors import JlrError, Usage
+from jlremote.remote.synced_folder import OWN, State
+from jlremote.text import one_line, reason_of
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+IGNORE_FILES = (".gitignore", ".jlrignore")  # the later one decides
+NEVER = (".git", OWN)
+_LEAVE_OUT = "leave it out in `.jlrignore`, or make it readable"
+
+# The rules of a folder and of those above it, each with the length of its name with a slash.
+_Rules = tuple[tuple[int, "GitIgnoreSpec"], ...]
+
+
+def read_tree(folder: Path, leave_out: Callable[[str], None]) -> dict[str, State]:
+    """Return the state of each file, link and folder by its name, folders before what is in them.
+
+    `leave_out` is told of links that lead out of the folder, and of what is no file.
+
+    Raises:
+        JlrError: something cannot be read: then it is not known what is there.
+        Usage: an ignore file has a line that is no pattern.
+    """
+    found: dict[str, State] = {}
+    waiting: list[tuple[str, _Rules]] = [("", ())]
+    while waiting:
+        above, rules = waiting.pop()
+        entries = _listed(folder / above)
+        rules += _rules_of(folder, above, {entry.name for entry in entries})
+        for entry in entries:
+            name = f"{above}{entry.name}"
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.name in NEVER or _is_ignored(rules, name, is_folder=is_folder):
+                continue
+            if state := _state(folder, entry, name, leave_out):
+                found[name] = state
+            if is_folder:
+                waiting.append((f"{name}/", rules))
+    return found
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as listing:
+            return sorted(listing, key=lambda entry: entry.name)
+    except OSError as error:
+        where = one_line(str(folder))
+        raise JlrError(f"cannot read `{where}`: {reason_of(error)}", hint=_LEAVE_OUT) from error
+
+
+def _rules_of(folder: Path, above: str, names: set[str]) -> _Rules:
+    files = [folder / above / name for name in IGNORE_FILES if name in names]
+    if not files:
+        return ()
+    from pathspec import GitIgnoreSpec  # loads slowly
+
+    path = files[0]
+    try:
+        lines = [line for path in files for line in path.read_text("utf-8", "replace").splitlines()]
+        return ((len(above), GitIgnoreSpec.from_lines(lines)),)
+    except OSError as error:
+        raise JlrError(f"cannot read `{path}`: {reason_of(error)}") from error
+    except ValueError as error:
+        raise Usage(f"`{path}`: {one_line(str(error))}", hint="mend the line") from error
+
+
+def _is_ignored(rules: _Rules, name: str, *, is_folder: bool) -> bool:
+    for start, spec in reversed(rules):
+        ignored = spec.check_file(name[start:] + "/" * is_folder).include
+        if ignored is not None:
+            return ignored
+    return False
+
+
+def _state(
+    folder: Path, entry: os.DirEntry[str], name: str, leave_out: Callable[[str], None]
+) -> State | None:
+    try:
+        facts = entry.stat(follow_symlinks=False)
+        text = os.readlink(entry.path) if entry.is_symlink() else ""  # noqa: PTH115 - not that text
+    except FileNotFoundError:  # a moment ago
+        return None
+    if stat.S_ISDIR(facts.st_mode):
+        return ["d"]
+    if stat.S_ISREG(facts.st_mode):
+        executable = sys.platform != "win32" and bool(facts.st_mode & stat.S_IXUSR)
+        return ["f", facts.st_size, facts.st_mtime_ns, executable]
+    if not text:
+        leave_out(f"left out `{one_line(name)}`: it is neither file, folder nor link")
+    elif leads_out(text, Path(entry.path).parent, folder):
+        leave_out(f"left out the link `{one_line(name)}`: it leads out of the folder")
+    else:
+        return ["l", text]
+    return None

@@ -1,0 +1,268 @@
+"""`jlr sync`: make a folder there like one of this machine, one way, whole files only."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from jlremote.copies.cp import plain_errors
+from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange
+from jlremote.copies.local_tree import read_tree
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.hosts.context import Context
+from jlremote.laptop import tar_archive
+from jlremote.remote import synced_folder
+from jlremote.remote.sending import NO_PYTHON, OLDEST, PYTHON, program
+from jlremote.remote.synced_folder import State
+from jlremote.text import one_line, size_in_words
+from jlremote.untrusted import Refused, absolute_path, document
+
+_ROUNDS = 3  # for files that change while they are read
+_MOST_ANSWER = 64 << 20
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class SyncRequest:
+    """`jlr sync [LOCAL] SESSION[:DIR]`."""
+
+    local: Path
+    where: str | None  # a session, `HOST/CONTAINER` or `HOST`; the latest session by default
+    # The folder there, relative to the one in which shells begin. `None` is that one itself, or,
+    # where that is `/` or the home folder, one in it with the name of `local`.
+    into: str | None = None
+    overwrite: bool = False  # whether files that differ and were not brought are replaced
+    dry: bool = False  # whether it is only told what would be done
+
+    @property
+    def place(self) -> str:
+        return (self.where or "the latest session") + (f":{self.into}" if self.into else "")
+
+    @property
+    def command(self) -> str:
+        """The command as it is typed, to be continued by options."""
+        where = self.where or ""
+        target = f"{where}:{self.into}" if self.into is not None else where
+        return shlex.join(("jlr", "sync", str(self.local), *filter(None, (target,))))
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What was done, or with a dry run would be: names of files and links."""
+
+    into: str  # the folder there
+    sent: tuple[str, ...]
+    bytes: int
+    deleted: tuple[str, ...]
+    kept: tuple[str, ...]  # what changed there, and not here
+    conflicts: tuple[str, ...]  # what differs, and was not replaced
+    skipped: tuple[str, ...]  # what of this folder was left out, and why
+    before: str  # the other folder that was brought there before, empty for none
+
+
+def sync(request: SyncRequest, context: Context) -> Synced:
+    """Send what differs, and delete there what an earlier sync brought and is gone here.
+
+    Raises:
+        Usage: one of the folders is `/` or a home folder.
+        NotFound: there is no such folder or place, or no Python there.
+        Busy: another sync has the folder there.
+        JlrError: files were not replaced, because they had changed there as well.
+    """
+    _check(request.local)
+    with context.progress.step("Sync"):
+        result = exchanged(request, CopyReport(context.progress), CopyPlace(request.where, context))
+    _tell(request, result, context)
+    return result
+
+
+def exchanged(request: SyncRequest, report: CopyReport, place: CopyPlace) -> Synced:
+    """Do what `sync` does, and tell nothing but what is left out."""
+    with plain_errors():
+        done, changing = _Round(request, report, place).run()
+        for _ in range(_ROUNDS - 1):
+            if changing:
+                earlier, (done, changing) = done, _Round(request, report, place).run()
+                for acts in ("sent", "deleted"):
+                    done[acts] = earlier[acts] + done[acts]
+    for name in changing:
+        report.leave_out(f"did not send `{one_line(name)}`: it changes all the time")
+    lists = {name: tuple(map(str, done[name])) for name in ("sent", "deleted", "kept", "conflicts")}
+    skipped, before = tuple(report.skipped), str(done["before"])
+    return Synced(done["into"], bytes=report.total, skipped=skipped, before=before, **lists)
+
+
+def check_conflicts(request: SyncRequest, result: Synced) -> None:
+    """Raise a `JlrError` that names what was not replaced, if anything was not."""
+    if result.conflicts:
+        files = f"{len(result.conflicts)} files" if len(result.conflicts) > 1 else "one file"
+        raise JlrError(
+            f"{files} in `{request.place}` changed there, or were there before, and differ from "
+            f"those here: {named(result.conflicts)}",
+            hint=f"`{request.command} --overwrite` replaces them",
+        )
+
+
+def _check(local: Path) -> None:
+    if not local.is_dir():
+        raise NotFound(f"there is no folder `{local}`")
+    if local.resolve() in (Path.home().resolve(), Path(local.resolve().anchor)):
+        raise Usage(
+            f"`{local.resolve()}` is your home folder, or all of this machine",
+            hint="name a project's folder, or call `jlr` in one",
+        )
+
+
+def _tell(request: SyncRequest, result: Synced, context: Context) -> None:
+    note = context.progress.note
+    if result.before and (result.kept or result.conflicts):
+        note(f"`{one_line(result.before)}` was synced into this folder before")
+    if result.kept:
+        note(f"kept what changed there: {named(result.kept)}")
+    if not request.dry:
+        deleted = f", deleted {len(result.deleted)}" if result.deleted else ""
+        size = size_in_words(result.bytes)
+        note(f"sent {len(result.sent)} files, {size}{deleted}, in `{one_line(result.into)}`")
+
+
+def named(names: tuple[str, ...]) -> str:
+    """Return names in words, the first ones of many."""
+    shown = ", ".join(f"`{one_line(name)}`" for name in names[:_MOST_NAMED])
+    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+
+
+@dataclass
+class _Round:
+    """One exchange with the far end: the list, what it wants, the files, and what it has done."""
+
+    request: SyncRequest
+    report: CopyReport
+    place: CopyPlace
+    _there: dict[str, State] = field(default_factory=dict)
+    _complaint: Complaint = field(default_factory=Complaint)
+    _printed: bytearray = field(default_factory=bytearray)
+    _answers: list[dict[str, Any]] = field(default_factory=list)
+    _wanted: SimpleQueue[list[int]] = field(default_factory=SimpleQueue)
+    _changed: list[int] = field(default_factory=list)
+
+    def run(self) -> tuple[dict[str, Any], list[str]]:
+        """Return the last answer, and the names of files that changed while they were read."""
+        argv = (*PYTHON, "-I", "-c", program(synced_folder.__name__))
+        try:
+            status = exchange(self.place, argv, self._given(), self._take)
+        finally:
+            self._wanted.put([])
+        self._check(status)
+        last = self._answers[-1] if self._answers else {}
+        if not last.keys() >= {"into", "sent", "deleted", "kept", "conflicts", "before"}:
+            raise EOFError("it did not say what it has done")
+        absolute_path(last["into"])
+        names = list(self._there)
+        return last, [names[number] for number in self._changed]
+
+    def _check(self, status: int) -> None:
+        place, name = self.request.place, self.request.local.resolve().name
+        if status == NO_PYTHON:
+            oldest = ".".join(map(str, OLDEST))
+            line = shlex.join(("jlr", "cp", "-r", str(self.request.local), f"{place}:"))
+            raise NotFound(
+                f"`jlr sync` needs Python {oldest} or later in `{place}`",
+                hint=f"`{line}` copies all of the folder with the `tar` there",
+            )
+        if status == synced_folder.BUSY:
+            raise Busy(f"another sync writes into `{place}`", hint="wait until it has ended")
+        if status == synced_folder.REFUSED:
+            raise Usage(
+                f"`{place}` is `/` or the home folder there",
+                hint=f"name a folder in it, as `{self.request.where or 'SESSION'}:{name}`",
+            )
+        if status == synced_folder.EMPTY:
+            raise JlrError(
+                f"`{self.request.local}` is empty, and all that was brought would be deleted there",
+                hint="look whether it is the right folder; `rm` there deletes what you name",
+            )
+        if status:
+            raise JlrError(f"cannot sync to `{place}`: {self._complaint.cause(status)}")
+
+    def _given(self) -> Iterator[bytes]:
+        self._there.update(read_tree(self.request.local.resolve(), self.report.leave_out))
+        words = {
+            "into": self.request.into,
+            "name": self.request.local.resolve().name,
+            "source": f"{os.uname().nodename if os.name == 'posix' else 'laptop'}:"
+            f"{self.request.local.resolve()}",
+            "overwrite": self.request.overwrite,
+            "dry": self.request.dry,
+            "entries": list(self._there.items()),
+        }
+        packed = zlib.compress(json.dumps(words).encode("ascii"), 1)
+        yield str(len(packed)).zfill(synced_folder.SIZE_DIGITS).encode()
+        for start in range(0, len(packed), tar_archive.PIECE_BYTES):
+            yield packed[start : start + tar_archive.PIECE_BYTES]
+        if wanted := self._wanted.get():
+            yield from tar_archive.in_large_pieces(self._archive(wanted))
+
+    def _archive(self, wanted: list[int]) -> Iterator[bytes]:
+        entries = list(self._there.items())
+        self.report.expect(sum(entries[number][1][1] for number in wanted))
+        for number in wanted:
+            name, state = entries[number]
+            yield from self._member(number, self.request.local / name, state)
+        ended = json.dumps(self._changed).encode()
+        yield tar_archive.header(synced_folder.END, stat.S_IFREG | 0o600, len(ended))
+        yield ended + tar_archive.padding(len(ended)) + tar_archive.END
+
+    def _member(self, number: int, path: Path, state: State) -> Iterator[bytes]:
+        try:
+            file = path.open("rb", buffering=0)
+        except FileNotFoundError:  # a moment ago
+            self._changed.append(number)
+            return
+        left = state[1]
+        with file:
+            yield tar_archive.header(str(number), stat.S_IFREG | 0o600, left)
+            while left:
+                piece = file.read(min(left, tar_archive.PIECE_BYTES))
+                piece = piece or bytes(min(left, tar_archive.PIECE_BYTES))  # it became shorter
+                yield piece
+                self.report.moved(len(piece))
+                left -= len(piece)
+            facts = os.fstat(file.fileno())
+        yield tar_archive.padding(state[1])
+        if [facts.st_size, facts.st_mtime_ns] == state[1:3]:
+            self.report.count(state[1])
+        else:
+            self._changed.append(number)
+
+    def _take(self, stream: str, data: bytes) -> None:
+        if stream == "stderr":
+            self._complaint.add(data)
+            return
+        self._printed += data
+        if len(self._printed) > _MOST_ANSWER:
+            raise Refused("its answer has many megabytes")
+        while b"\n" in data:
+            line, _, data = bytes(self._printed).partition(b"\n")
+            self._printed[:] = data
+            self._answer(document(line))
+
+    def _answer(self, answer: Any) -> None:
+        if not isinstance(answer, dict):
+            raise Refused("its answer has no names")
+        self._answers.append(answer)
+        if "want" in answer:
+            states = list(self._there.values())
+            for number in answer["want"]:
+                if type(number) is not int or not 0 <= number < len(states):
+                    raise Refused(f"it wants the file {one_line(str(number))}")
+                if states[number][0] != "f":
+                    raise Refused(f"it wants {number}, which is no file")
+            self._wanted.put(answer["want"])

@@ -1,0 +1,302 @@
+"""`jlr exec`: run code in a kernel of a session, and report what it says as the recorder does.
+
+A cell is asked for once, under an id that the recorder keeps, too: after a loss of the connection
+the rest comes over the next one, or is in `jlr output`.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shlex
+import threading
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.errors import (
+    Authentication,
+    Busy,
+    JlrError,
+    NeedsAuthentication,
+    NotFound,
+    Unreachable,
+)
+from jlremote.hosts.context import Context
+from jlremote.hosts.rollback import on_ctrl_c
+from jlremote.jupyter.api import JupyterApi, Kernel
+from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.kernels import exec_kernel
+from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.output.recorded_files import KINDS, Record
+from jlremote.output.runs import new_run
+from jlremote.questions import Question
+from jlremote.sessions.open import answering
+from jlremote.text import one_line
+from jlremote.times import in_words
+
+END_OF_INPUT = "\x04"  # for which a kernel raises EOFError
+_OUTPUTS = KINDS - {"code", "end", "kernel", "lost"}
+_TURN_SECONDS = 1.0
+_MOST_TRIES = 3  # before the first connection
+
+
+@dataclass(frozen=True)
+class ExecRequest:
+    """What to run, and where."""
+
+    selector: str | None
+    cells: Sequence[str]
+    notebook: str | None = None  # whose kernel runs it
+    seconds: float | None = None  # after which the command ends, and the cell runs on
+    waits: bool = True  # while the kernel is busy
+    asks: bool = False  # whether `input()` can be answered
+
+
+@dataclass(frozen=True)
+class ExecPlace:
+    """A session and the kernel that runs the code."""
+
+    session: SessionRecord
+    kernel: Kernel
+
+    def rest(self, run: str, option: str = "") -> str:
+        """Return the command that shows what a run printed."""
+        return f"jlr output {option}{shlex.quote(self.session.selector)} {run}"
+
+    def to_json(self) -> dict[str, Any]:
+        place = {"host": self.session.host, "name": self.session.name}
+        return place | {"notebook": self.kernel.notebook, "kernel": self.kernel.id}
+
+
+def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generator[Record]]:
+    """Return where cells run, and what they say: the records of each until its end.
+
+    The records end with the first cell that fails. Ctrl-C interrupts the cell, a second one leaves
+    it running.
+
+    Raises:
+        Busy: the kernel is busy, or the time is over.
+        JlrError: the kernel ended, or the connection lost what it said.
+    """
+    session, forward, _ = answering(request.selector, context)
+    api = JupyterApi(forward.local_port, forward.server)
+    if request.notebook is None:
+        kernel = exec_kernel.of_exec(api, context)
+    else:
+        kernel = exec_kernel.of_notebook(request.notebook, api)
+    place = ExecPlace(session, kernel)
+    if kernel.state == "busy" and not request.waits:
+        raise Busy(
+            f"the kernel of `{one_line(kernel.notebook)}` is busy",
+            hint=f"leave out `--no-wait` to wait, or see `jlr output -f {session.selector}`",
+        )
+    return place, _Execution(place, api, request, context).records()
+
+
+class _Execution:
+    """The cells of a request, of which one runs."""
+
+    def __init__(
+        self, place: ExecPlace, api: JupyterApi, request: ExecRequest, context: Context
+    ) -> None:
+        self._place, self._api, self._request, self._context = place, api, request, context
+        self._kernel = RemoteKernel(place.kernel.id, api, self._reach, lambda: None)
+        self._until = None if request.seconds is None else time.monotonic() + request.seconds
+        self._socket: KernelSocket | None = None
+        self._waits = place.kernel.state == "busy"
+        self._question = ""  # after whose answer an earlier request is not answered any more
+        self._code = self._run = ""
+        self._sent = self._begun = self._asking = False
+        self._idle, self._status = False, ""  # what the kernel said of the run's end
+        self._interrupts = 0
+        self._told_loss = False
+        self._tries = 0  # to come back
+
+    def records(self) -> Generator[Record]:
+        self._kernel.begin()
+        if self._waits:
+            self._context.progress.note("the kernel is busy; waiting for the cell that runs")
+        try:
+            with on_ctrl_c(self._interrupted):
+                for code in self._request.cells:
+                    yield from self._records_of(code)
+                    if self._status != "ok":
+                        return
+        except GeneratorExit:  # as where the output's reader has ended
+            if not self._interrupts:
+                self._context.progress.note(self._goes_on())
+            raise
+        finally:
+            if self._socket is not None:
+                self._kernel.leave(self._socket)
+
+    def _records_of(self, code: str) -> Iterator[Record]:
+        self._code, self._run = code, new_run()
+        self._sent = self._begun = self._idle = False
+        self._status = self._question = ""
+        if self._socket is not None:
+            self._send_code()
+        while not (self._status == "aborted" or (self._status and self._idle)):
+            event = self._next()
+            if isinstance(event, KernelSocket):
+                self._connected(event)
+            elif isinstance(event, JlrError):
+                raise self._ended(event.message)
+            elif (record := self._heard(event)) is not None:
+                yield record
+        if self._status == "aborted":
+            raise JlrError(
+                "the kernel did not run the code, as a cell before it failed", hint="run it again"
+            )
+        yield self._record("end", {"status": self._status})
+
+    def _next(self) -> KernelSocket | Message | JlrError:
+        while True:
+            left = _TURN_SECONDS if self._until is None else self._until - time.monotonic()
+            try:
+                return self._kernel.events.get(timeout=max(0, min(left, _TURN_SECONDS)))
+            except queue.Empty:
+                if self._until is not None and left <= 0:
+                    raise self._late() from None
+
+    def _late(self) -> Busy:
+        after = in_words(round(self._request.seconds or 0))
+        if not self._sent:
+            why = "is busy" if self._socket else "does not answer"
+            return Busy(f"the kernel {why} after {after}, and the code was not run")
+        shows = f"`{self._place.rest(self._run, '-f ')}` shows the rest"
+        return Busy(f"`{self._run}` goes on after {after}", hint=shows)
+
+    def _ended(self, why: str) -> JlrError:
+        if not self._sent:
+            return JlrError(f"the code was not run: {why}")
+        shows = f"`{self._place.rest(self._run)}` shows what it printed"
+        return JlrError(f"`{self._run}` has ended: {why}", hint=shows)
+
+    def _connected(self, socket: KernelSocket) -> None:
+        self._socket, self._told_loss = socket, False
+        if self._sent or self._waits:
+            self._question = self._send("kernel_info_request", {})
+        else:
+            self._send_code()
+
+    def _send_code(self) -> None:
+        self._sent = True  # also if that fails: the kernel may have it
+        content = {
+            "code": self._code,
+            "silent": False,
+            "store_history": True,
+            "allow_stdin": self._request.asks,
+            "stop_on_error": False,  # the cells that wait may be a page's
+        }
+        self._send("execute_request", content, ident=self._run)
+
+    def _send(
+        self, kind: str, content: dict[str, Any], channel: str = "shell", ident: str = ""
+    ) -> str:
+        header = {"msg_id": ident or os.urandom(16).hex(), "msg_type": kind, "version": "5.3"}
+        assert self._socket is not None
+        message = Message(channel, header, {}, {}, content, [])
+        with suppress(JlrError):  # the next connection asks what became of the run
+            self._socket.send(encoded(message))
+        return message.id
+
+    def _heard(self, message: Message) -> Record | None:
+        """Follow a message of the kernel; return what is to be told of it."""
+        state = message.content.get("execution_state")
+        if message.kind == "status" and state in DEATHS:
+            raise self._ended("its kernel died or was restarted")
+        if message.channel == "shell" and message.request == self._question:
+            self._answered()
+        if message.request != self._run:
+            return None
+        if message.kind == "input_request":
+            self._answer(message.content)
+        elif message.kind == "execute_reply":
+            self._status = str(message.content.get("status"))
+        elif message.kind == "status":
+            self._idle = state == "idle"
+            self._begun = True
+        elif message.kind == "execute_input":
+            return self._record("code", {**message.content, "code": self._code})
+        elif message.kind in _OUTPUTS:
+            return self._record(message.kind, message.content)
+        return None
+
+    def _answered(self) -> None:
+        if self._sent:
+            shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
+            lost = "the connection was lost, and with it how"
+            raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
+        self._send_code()
+        self._waits = False
+
+    def _record(self, kind: str, content: dict[str, Any]) -> Record:
+        kernel = self._place.kernel
+        return Record(time.time(), kernel.id, kind, kernel.notebook, None, self._run, content)
+
+    def _answer(self, asked: dict[str, Any]) -> None:
+        """Ask the person for what `input()` waits for; Ctrl-D ends the input."""
+        self._asking = True
+        prompt, secret = str(asked.get("prompt", "")), bool(asked.get("password"))
+        try:
+            typed = self._context.asker.ask(Question("input", prompt, echo=not secret))
+        except NeedsAuthentication:
+            typed = END_OF_INPUT
+        except KeyboardInterrupt:
+            self._interrupt()
+            return
+        finally:
+            self._asking = False
+        self._send("input_reply", {"value": typed}, channel="stdin")
+
+    def _interrupted(self) -> None:
+        if self._asking:
+            raise KeyboardInterrupt
+        if not self._begun or self._interrupts:
+            self._interrupts += 1
+            raise KeyboardInterrupt(self._goes_on())
+        self._interrupt()
+
+    def _goes_on(self) -> str:
+        if not self._sent:
+            return "the code was not run"
+        goes_on = "runs on" if self._begun else "waits for another cell, and will run"
+        return f"`{self._run}` {goes_on}; `{self._place.rest(self._run, '-f ')}` shows the rest"
+
+    def _interrupt(self) -> None:
+        """Interrupt the cell in a thread: output comes meanwhile, and the host may be away."""
+        self._interrupts += 1
+
+        def run() -> None:
+            note = self._context.progress.note
+            note("interrupting the cell; Ctrl-C again leaves it running")
+            try:
+                self._api.interrupt_kernel(self._place.kernel.id)
+            except JlrError as failure:
+                note(f"cannot interrupt it: {failure.message}")
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def _reach(self) -> JupyterApi:
+        """Return the way to Jupyter after a loss; raise `NotFound` where the session has ended."""
+        try:
+            _, forward, _ = answering(self._place.session.selector, self._context)
+        except Unreachable as lost:
+            if not self._told_loss:
+                self._told_loss = True
+                self._context.progress.note(f"{lost.message}; `{self._run}` goes on; trying again")
+            raise
+        except Authentication:
+            raise
+        except JlrError as ended:
+            raise NotFound(ended.message, hint=ended.hint) from ended
+        self._tries += 1
+        if self._socket is None and self._tries > _MOST_TRIES:
+            raise NotFound("no WebSocket to the kernel can be opened")
+        self._api = JupyterApi(forward.local_port, forward.server)
+        return self._api

@@ -1,0 +1,397 @@
+"""The far end of `jlr sync`: makes a folder like the laptop's, and deletes only what it brought.
+
+It reads the list of what is in the laptop's folder, answers with the numbers of the files that it
+wants, and reads those as a tar archive. They get their names once all have come. The list of what
+it brought is in `OWN`, with the state in which each file was left: what has another state since was
+changed here, and stays.
+"""
+
+import errno
+import filecmp
+import json
+import os
+import shutil
+import stat
+import sys
+import tarfile
+import time
+import zlib
+from contextlib import suppress
+from typing import Any, Callable, Dict, List, Optional, Set
+
+OWN = ".jlr-sync"  # the private folder in the destination
+END = (
+    "end"  # the last member of the archive: the numbers of files that changed while they were read
+)
+BUSY = 75  # sysexits.h: EX_TEMPFAIL; another `jlr sync` has the folder
+REFUSED = 76  # the destination is `/` or the home folder
+EMPTY = 78  # the laptop's folder is empty, and all that was brought would go
+SIZE_DIGITS = 12  # of the length of the packed list, which comes before that
+_BUSY_SECONDS = 10
+_PIECE = 1 << 20
+
+# `["d"]` of a folder, `["l", TEXT]` of a link, `["f", SIZE, NANOSECONDS, IS_EXECUTABLE]` of a file.
+State = List[Any]
+# The state on the laptop, that here, and the one before that, which a cut may have left.
+Brought = Dict[str, List[Optional[State]]]
+
+
+def state_of(path: bytes) -> Optional[State]:
+    """Return the state of a path, `None` if nothing is there."""
+    try:
+        facts = os.lstat(path)
+        if stat.S_ISLNK(facts.st_mode):
+            return ["l", os.readlink(path).decode("utf-8", "surrogateescape")]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISDIR(facts.st_mode):
+        return ["d"]
+    if stat.S_ISREG(facts.st_mode):
+        return ["f", facts.st_size, facts.st_mtime_ns, bool(facts.st_mode & stat.S_IXUSR)]
+    return ["?"]
+
+
+def is_same(one: State, other: State) -> bool:
+    """Return whether two states are of the same content; `tar` keeps whole seconds only."""
+    if one[0] != "f" or other[0] != "f":
+        return one == other
+    second = 10**9
+    seconds = one[2] // second == other[2] // second and 0 in (one[2] % second, other[2] % second)
+    return one[1] == other[1] and one[3] == other[3] and (one[2] == other[2] or seconds)
+
+
+class Plan:
+    """What is to be done, by name."""
+
+    def __init__(self) -> None:
+        self.brought: Brought = {}  # what stays in the list as it is
+        self.want: List[str] = []
+        self.found: Dict[str, Optional[State]] = {}  # the states here that were judged
+        self.compared: Set[str] = set()  # wanted files that replace only equal ones
+        self.gone: List[str] = []  # to delete
+        self.kept: List[str] = []  # what changed here only
+        self.conflicts: List[str] = []  # what differs, and was not brought as it is here
+        self._blocked: Set[str] = set()  # folders there that are something else here
+
+    def is_blocked(self, name: str) -> bool:
+        """Return whether a name is below something that stays and is no folder."""
+        if name.rpartition("/")[0] in self._blocked:
+            self._blocked.add(name)
+        return name in self._blocked
+
+    def keep(self, name: str, known: Optional[List[Optional[State]]], state: State) -> None:
+        """Leave a name as it is here."""
+        if known is not None:
+            self.brought[name] = known
+        (self.kept if known is not None and known[0] == state else self.conflicts).append(name)
+        self._blocked.add(name)
+
+
+def decide(
+    there: Dict[str, State],
+    brought: Brought,
+    look: Callable[[str], Optional[State]],
+    overwrite: bool,
+) -> Plan:
+    """Compare what is `there`, on the laptop, with the list and with what `look` finds here."""
+    plan = Plan()
+    for name, state in there.items():
+        if not plan.is_blocked(name):
+            _decide_one(plan, name, state, brought.get(name), look(name), overwrite)
+        elif name in brought:
+            plan.brought[name] = brought[name]
+    for name in sorted(brought.keys() - there.keys()):
+        known = brought[name]
+        if plan.is_blocked(name):
+            plan.brought[name] = known
+            continue
+        plan.found[name] = found = look(name)
+        if found is not None and found in known[1:]:
+            plan.gone.append(name)
+        elif found is not None:
+            plan.keep(name, None, found)
+            plan.kept.append(plan.conflicts.pop())
+    return plan
+
+
+def _decide_one(
+    plan: Plan,
+    name: str,
+    state: State,
+    known: Optional[List[Optional[State]]],
+    found: Optional[State],
+    overwrite: bool,
+) -> None:
+    ours = known is not None and found in known[1:]
+    both_files = found is not None and found[0] == state[0] == "f"
+    plan.found[name] = found
+    if found is not None and is_same(found, state):
+        plan.brought[name] = [state, found, None]
+    elif known is not None and known[0] == state and found == known[1] and found is not None:
+        plan.brought[name] = known
+    elif found is None or ours or overwrite:
+        plan.want.append(name)
+    elif both_files and (known is None or known[0] != state):
+        plan.want.append(name)
+        plan.compared.add(name)
+    else:
+        plan.keep(name, known, state)
+
+
+class _Folder:
+    """The destination, whose lock this process has."""
+
+    def __init__(self, top: str, source: str) -> None:
+        self.top, self.source = os.fsencode(top), source
+        self.own = os.path.join(self.top, OWN.encode())
+        self.new = os.path.join(self.own, b"new")
+        self.brought: Brought = {}
+        self.by = ""  # the laptop's folder that was brought before
+
+    def path(self, name: str) -> bytes:
+        return os.path.join(self.top, name.encode("utf-8", "surrogateescape"))
+
+    def look(self, name: str) -> Optional[State]:
+        return state_of(self.path(name))
+
+    def lock(self) -> None:
+        """Make the private folder, and wait for its lock."""
+        os.makedirs(self.top, exist_ok=True)
+        try:
+            os.mkdir(self.own, 0o700)
+            with open(os.path.join(self.own, b".gitignore"), "w") as rules:
+                rules.write("*\n")
+        except FileExistsError:
+            pass
+        self.held = os.open(os.path.join(self.own, b"lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        until = time.monotonic() + _BUSY_SECONDS
+        while not self._is_locked():
+            if time.monotonic() > until:
+                sys.exit(BUSY)
+            time.sleep(0.05)
+
+    def _is_locked(self) -> bool:
+        import fcntl  # which Windows lacks, where the laptop's half may run
+
+        try:
+            fcntl.flock(self.held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as failure:  # some file systems have no locks, as Lustre
+            return failure.errno not in (errno.EAGAIN, errno.EACCES)
+        return True
+
+    def load(self) -> None:
+        """Read the list; without one, or with that of another folder, nothing was brought."""
+        try:
+            with open(os.path.join(self.own, b"list"), encoding="ascii") as file:
+                text = json.load(file)
+            self.by = str(text["source"])
+            if self.by == self.source:
+                self.brought = dict(text["brought"])
+        except (OSError, ValueError, KeyError, TypeError):
+            self.brought = {}
+
+    def save(self, brought: Brought) -> None:
+        """Write the list whole, if it has changed."""
+        if brought == self.brought and self.by == self.source:
+            return
+        part = os.path.join(self.own, b"list.part")
+        with open(part, "w", encoding="ascii") as file:
+            json.dump({"source": self.source, "brought": brought}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, os.path.join(self.own, b"list"))
+        self.brought, self.by = brought, self.source
+
+    def clear(self) -> None:
+        shutil.rmtree(self.new, ignore_errors=True)
+
+
+class _ArrivedFiles:
+    """The wanted files, which wait in the private folder for their names."""
+
+    def __init__(self, folder: _Folder, there: Dict[str, State], plan: Plan) -> None:
+        self.folder, self.there, self.plan = folder, there, plan
+        self.names = list(there)
+        self.waiting: Dict[str, bytes] = {}
+        self.sent: List[str] = []
+
+    def receive(self) -> None:
+        """Read the archive to its end."""
+        ended = None
+        with tarfile.open(fileobj=open(0, "rb", closefd=False), mode="r|") as archive:
+            for member in archive:
+                source: Any = archive.extractfile(member)
+                archive.members = []  # it would grow with every file
+                if member.name == END:
+                    ended = json.loads(source.read().decode("ascii"))
+                else:
+                    name = self.names[int(member.name)]
+                    self.waiting[name] = self._write(name, source)
+        if ended is None:
+            sys.exit("the archive ends too early")
+        for number in ended:
+            self.waiting.pop(self.names[number], None)
+
+    def _write(self, name: str, source: Any) -> bytes:
+        path = os.path.join(self.folder.new, b"%d" % len(self.waiting))
+        _, _, nanoseconds, executable = self.there[name]
+        mode = 0o777 if executable else 0o666
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            shutil.copyfileobj(source, file, _PIECE)
+        os.utime(path, ns=(nanoseconds, nanoseconds))
+        return path
+
+    def settle(self) -> None:
+        """Give all their names, and delete what is gone.
+
+        The list has the new states before, beside the old ones: a cut leaves none unknown.
+        """
+        before, later = self.folder.brought, self._later()
+        brought = dict(self.plan.brought)
+        for name in self.plan.want:
+            if name in before:
+                brought[name] = before[name]
+        gone = {name: before[name] for name in self.plan.gone}
+        self.folder.save({**brought, **gone, **later})
+        self._delete([name for name in gone if self._is_in_the_way(name)])
+        for name, known in later.items():
+            if self._place(name):
+                self.sent.append(name)
+                brought[name] = known
+            else:
+                self.plan.conflicts.append(name)
+        self._delete(self.plan.gone)
+        self.folder.save(brought)
+
+    def _later(self) -> Brought:
+        later: Brought = {}
+        for name in self.plan.want:
+            state, known = self.there[name], self.folder.brought.get(name)
+            if name in self.waiting:
+                new = state_of(self.waiting[name])
+            elif state[0] == "f":
+                continue  # it changed while it was read
+            else:
+                new = state
+            later[name] = [state, new, None if known is None else known[1]]
+        return later
+
+    def _is_in_the_way(self, name: str) -> bool:
+        above = name.rpartition("/")[0]
+        while above and self.there.get(above, ["d"]) == ["d"]:
+            above = above.rpartition("/")[0]
+        return bool(above)
+
+    def _delete(self, names: List[str]) -> None:
+        for name in sorted(names, reverse=True):  # what is in a folder comes before it
+            path, found = self.folder.path(name), self.folder.look(name)
+            if found == ["d"]:
+                with suppress(OSError):  # there is more in it
+                    os.rmdir(path)
+            elif found is not None and found == self.plan.found[name]:
+                os.unlink(path)
+
+    def _place(self, name: str) -> bool:
+        path, state, found = self.folder.path(name), self.there[name], self.folder.look(name)
+        if found not in (None, self.plan.found[name]):
+            return False  # it was changed a moment ago
+        new = self.waiting.get(name, os.path.join(self.folder.new, b"link"))
+        if name in self.plan.compared and not filecmp.cmp(path, new, shallow=False):
+            return False
+        if state == ["d"]:
+            if found is not None:
+                os.unlink(path)
+            os.mkdir(path)
+            return True
+        if found == ["d"]:
+            try:
+                os.rmdir(path)
+            except OSError:
+                return False
+        if state[0] == "l":
+            os.symlink(state[1].encode("utf-8", "surrogateescape"), new)
+        os.replace(new, path)
+        return True
+
+
+def _destination(into: Optional[str], name: str) -> str:
+    home = os.path.realpath(os.path.expanduser("~"))
+    path = os.path.realpath(os.path.expanduser(into or "."))
+    if into is None and path in ("/", home):
+        path = os.path.join(path, name)
+    if path in ("/", home):
+        sys.exit(REFUSED)
+    return path
+
+
+def _request() -> Dict[str, Any]:
+    source = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
+    left = int(_read(source, SIZE_DIGITS))
+    request = json.loads(zlib.decompress(_read(source, left)).decode("ascii"))
+    return dict(request)
+
+
+def _read(source: Any, left: int) -> bytes:
+    pieces: List[bytes] = []
+    while left:
+        piece = source.read(left)
+        if not piece:
+            sys.exit("the list of files ends too early")
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
+def _answer(**words: Any) -> None:
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
+
+
+def _run(request: Dict[str, Any]) -> None:
+    top = _destination(request["into"], request["name"])
+    folder, there = _Folder(top, request["source"]), dict(request["entries"])
+    if not request["dry"]:
+        folder.lock()
+    folder.load()
+    plan = decide(there, folder.brought, folder.look, request["overwrite"])
+    if plan.gone and not there:
+        sys.exit(EMPTY)
+    arrival = _ArrivedFiles(folder, there, plan)
+    if request["dry"]:
+        arrival.sent = plan.want
+    else:
+        _act(folder, arrival, plan)
+    sent = [name for name in arrival.sent if there[name] != ["d"]]
+    ends = {"deleted": plan.gone, "kept": plan.kept, "conflicts": plan.conflicts}
+    before = "" if folder.by == request["source"] else folder.by
+    _answer(into=top, sent=sent, before=before, **ends)
+
+
+def _act(folder: _Folder, arrival: _ArrivedFiles, plan: Plan) -> None:
+    wanted = set(plan.want)
+    numbers = [
+        number
+        for number, (name, state) in enumerate(arrival.there.items())
+        if name in wanted and state[0] == "f"
+    ]
+    folder.clear()
+    try:
+        if plan.want:
+            os.mkdir(folder.new, 0o700)
+        if numbers:
+            _answer(want=numbers)
+            arrival.receive()
+        arrival.settle()
+    finally:
+        folder.clear()
+
+
+def main(_argv: List[str]) -> None:
+    """Take one folder."""
+    try:
+        _run(_request())
+    except OSError as failure:
+        where = os.fsdecode(failure.filename or "")
+        sys.exit(f"{where}: {failure.strerror}" if where else str(failure))
+    except tarfile.TarError as failure:
+        sys.exit(str(failure))
