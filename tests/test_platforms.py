@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import ast
+import ctypes
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
+from jlremote.errors import JlrError, Unreachable
 from jlremote.forwards import browser
 from jlremote.kernels import specs
 from jlremote.laptop import secrets
+from jlremote.laptop.paths import private_directory
+from jlremote.link.client import dial
+from jlremote.link.connection import liveness
 from jlremote.link.unix_listener import UnixListener
 from jlremote.place.host.addresses import has_own_addresses
-from jlremote.ssh.login.agent import Agent, AgentFailure
+from jlremote.ssh.forward import connection_router
+from jlremote.ssh.login import agent as agent_module
+from jlremote.ssh.login.agent import Agent
+from jlremote.ssh.transport.server_socket import ProxyProcess
+from jlremote.ssh.wire_format import string
+from tests.lab.programs import PATIENCE
+from tests.sources import here, known
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
@@ -30,6 +45,41 @@ POSIX_ONLY = {
     "jlremote.remote.orphans",
     *(f"jlremote.remote.{name}" for name in ("recorded_kernel", "recorded_server")),
     "jlremote.remote.recorder_program",
+}
+# Which modules ask for the platform, and what differs there. All else is the same on each.
+DOORS = {
+    "cli.boundary": "signals, and the console's window that is closed",
+    "cli.keyboard": "a terminal, or a console",
+    "cli.screen.terminal": "macOS: Safari resolves no name below `localhost`",
+    "copies.local_tree": "the executable bit",
+    "copies.staging": "separators of paths in a link",
+    "demo.demo": "refused on Windows",
+    "doctor.laptop": "advice",
+    "editors.code": "the opener of links",
+    "editors.ssh_config": "quotes of ssh, and where the system has its own",
+    "forwards.browser": "a display; pages for confined browsers of Linux",
+    "images.build_context": "the executable bit",
+    "kernels.kernel_ports": "Linux: the owner of a connection",
+    "kernels.lab": "the token's pipe: a descriptor, or a handle",
+    "kernels.lab_config": "likewise",
+    "kernels.specs": "Jupyter's folder",
+    "laptop.desktop": "who shows notices",
+    "laptop.paths": "modes, or access lists; how long a socket's path may be",
+    "laptop.secrets": "macOS: which keychains are loaded",
+    "laptop.typed_place": "a drive's letter is no host",
+    "link.client.dial": "a pipe, or a socket; how a process leaves its terminal",
+    "link.connection.liveness": "Linux: the clock of a machine that sleeps",
+    "link.service": "limits, signals, a file of a socket",
+    "link.unix_listener": "Windows has none",
+    "link.wire": "frames of a pipe, or of a socket",
+    "mounts.system": "FUSE of Linux and macOS, none on Windows",
+    "place.host.addresses": "addresses of the loopback",
+    "ssh.config.tokens": "the home folder in the user database",
+    "ssh.forward": "Linux: a closed client; how many descriptors; a port that is taken over",
+    "ssh.login.agent": "a socket, or a pipe or Pageant",
+    "ssh.login.key_files": "modes",
+    "ssh.transport": "a proxy command's streams; writing in parts",
+    "untrusted": "names of files",
 }
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
 
@@ -73,7 +123,12 @@ def become_windows():
     take_away(socket, "AF_UNIX", "MSG_DONTWAIT", "SCM_RIGHTS", "recv_fds", "send_fds")
     take_away(time, "CLOCK_BOOTTIME", "clock_gettime", "tzset")
     sys.modules["msvcrt"] = types.ModuleType("msvcrt")
-    ctypes.windll = types.SimpleNamespace(kernel32=None)
+    done = lambda *_: 1
+    kernel = types.SimpleNamespace(LocalFree=done, SetConsoleCtrlHandler=done)
+    security = types.SimpleNamespace(SetFileSecurityW=done,
+        ConvertStringSecurityDescriptorToSecurityDescriptorW=done)
+    ctypes.windll = types.SimpleNamespace(kernel32=kernel, advapi32=security)
+    ctypes.WINFUNCTYPE = ctypes.CFUNCTYPE
     platformdirs.PlatformDirs = platformdirs.unix.Unix
     sys.platform = "win32"
 
@@ -141,10 +196,101 @@ def test_what_windows_lacks_is_refused_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(AgentFailure, match="agents listen on named pipes"):
-        Agent(str(tmp_path / "agent")).sign(b"", b"", "ssh-ed25519")
     with pytest.raises(OSError, match="Windows has no such sockets"):
         UnixListener(tmp_path / "door", lambda _: None)
+
+
+def test_only_known_modules_ask_for_the_platform() -> None:
+    asked = ("sys.platform", "os.name", "platform.system", "platform.release")
+    askers = {
+        name
+        for name, tree in here()
+        if any(isinstance(n, ast.Attribute) and ast.unparse(n) in asked for n in ast.walk(tree))
+    }
+    assert {name for name in askers if not known(name, DOORS)} == set()
+    assert {door for door in DOORS if not any(known(name, (door,)) for name in askers)} == set()
+
+
+def test_pageant_is_asked_where_openssh_of_windows_has_no_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    class PageantConnection:
+        def send(self, request: bytes) -> None:
+            asked.append(request)
+
+        def recv(self, _most: int) -> bytes:
+            return string(bytes((agent_module._IDENTITIES_ANSWER, 0, 0, 0, 1)) + key)
+
+    key = string(b"blob") + string(b"me@laptop")
+    library = SimpleNamespace(PageantConnection=PageantConnection)
+    monkeypatch.setitem(sys.modules, "paramiko.win_pageant", library)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(agent_module, "USUAL_PLACE", str(tmp_path / "none"))
+    assert Agent(str(tmp_path / "none")).keys() == {b"blob": "me@laptop"}
+    assert asked == [string(bytes((agent_module._REQUEST_IDENTITIES,)))]
+    assert Agent(str(tmp_path / "another")).keys() == {}
+    assert len(asked) == 1
+
+
+def test_a_proxy_command_of_windows_has_pipes_and_no_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    proxy = ProxyProcess("cat")
+    proxy.socket.settimeout(PATIENCE)
+    proxy.socket.sendall(b"SSH-2.0-x\r\n")
+    assert proxy.socket.recv(100) == b"SSH-2.0-x\r\n"
+    process = psutil.Process(proxy._process.pid)
+    proxy.close()
+    proxy._process.wait(PATIENCE)
+    assert not process.is_running()
+    with pytest.raises(Unreachable, match="`no-such-program` does not start"):
+        ProxyProcess("no-such-program")
+    ended = ProxyProcess("false")
+    ended.socket.settimeout(PATIENCE)
+    assert ended.socket.recv(1) == b""
+    ended.close()
+
+
+def test_new_folders_of_windows_get_an_access_list_without_other_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[str] = []
+    none = tmp_path / "c"
+
+    def change(folder: str, *_: object) -> bool:
+        changed.append(folder)
+        return folder != str(none)
+
+    security = SimpleNamespace(
+        ConvertStringSecurityDescriptorToSecurityDescriptorW=lambda *_: 1,
+        SetFileSecurityW=change,
+    )
+    system = SimpleNamespace(advapi32=security, kernel32=SimpleNamespace(LocalFree=lambda _: 0))
+    monkeypatch.setattr(ctypes, "windll", system, raising=False)
+    monkeypatch.setattr(sys, "platform", "win32")
+    private_directory(tmp_path / "a" / "b")
+    assert changed == [str(tmp_path / "a"), str(tmp_path / "a" / "b")]
+    with pytest.raises(JlrError, match="gets no access list"):
+        private_directory(none)
+
+
+def test_macos_is_not_asked_what_only_linux_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    near, far = socket.socketpair()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with near:
+        far.close()
+        assert connection_router._is_open(near)
+        assert dial._listening_process(near) is None
+    assert liveness.seconds_asleep() == 0.0
+    text = (
+        "import sys; sys.platform = 'darwin'\n"
+        "from jlremote.kernels import kernel_ports; from jlremote.laptop import paths\n"
+        "print(kernel_ports._KNOWS_OWNERS, paths.SOCKET_PATH_BYTES)"
+    )
+    argv = [sys.executable, "-c", text]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["False", "103"], done
 
 
 def test_macos_has_a_desktop_folders_and_addresses_of_its_own(

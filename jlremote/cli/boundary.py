@@ -182,7 +182,13 @@ def _fill_standard_streams() -> None:
 
 def _end_cleanly_on_signals() -> None:
     numbers = [signal.SIGTERM]
-    if sys.platform != "win32":
+    if sys.platform == "win32":
+        from jlremote.laptop import windows
+
+        windows.on_close(lambda: signal.raise_signal(signal.SIGTERM))
+        # A program in the current folder, which may be anyone's, must not be run as `ssh`.
+        os.environ[windows.NOT_FROM_HERE] = "1"
+    else:
         numbers.append(signal.SIGHUP)
     for number in numbers:
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shlex
 import stat
 import zlib
@@ -197,8 +198,7 @@ class _Round:
         words = {
             "into": self.request.into,
             "name": self.request.local.resolve().name,
-            "source": f"{os.uname().nodename if os.name == 'posix' else 'laptop'}:"
-            f"{self.request.local.resolve()}",
+            "source": f"{platform.node()}:{self.request.local.resolve()}",
             "overwrite": self.request.overwrite,
             "dry": self.request.dry,
             "entries": list(self._there.items()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -11,11 +12,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-if sys.platform == "win32":
-    raise ImportError("the demo does not run on Windows")
-
-import pwd
 
 import asyncssh
 

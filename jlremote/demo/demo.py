@@ -82,8 +82,6 @@ def _the_only_one(config: Path) -> Iterator[None]:
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    if sys.platform == "win32":
-        raise NotImplementedError  # `demo` has refused
     from jlremote.demo.loopback_host import loopback_host
 
     link = link_to(HOST, context)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-if sys.platform == "win32":
-    raise ImportError("the demo does not run on Windows")
 
 import asyncssh
 

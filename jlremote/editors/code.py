@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
 from jlremote.laptop.known_names import SUFFIX
+from jlremote.laptop.windows import NOT_FROM_HERE
 from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
 from jlremote.place.runtimes.runtime import Attachment
@@ -118,7 +120,11 @@ def code(
             hint="`jlr config ssh install` adds one line to ~/.ssh/config",
         )
     argv = (program, *arguments)
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=_STDERR, check=False)
+    variables = {**os.environ}
+    variables.pop(NOT_FROM_HERE, None)  # an editor's terminals are the person's
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=_STDERR, env=variables, check=False
+    )
     if done.returncode != 0:
         raise JlrError(f"`{program}` exited with {done.returncode}", hint=kind.install)
     return OpenedFolder(name, folder, command_line(argv), opened=True)

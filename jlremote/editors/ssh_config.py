@@ -68,6 +68,8 @@ _SETTINGS = (
     "ControlPath none",
     "ControlPersist no",  # it sends what `jlr proxy` has to say to /dev/null
 )
+# Where the system's own programs are; what `os.defpath` says of Windows begins with this folder.
+_SYSTEM_PATH = r"C:\Windows\System32\OpenSSH" if sys.platform == "win32" else os.defpath
 _REFUSED = re.compile(r"line (\d+): ")
 
 
@@ -97,7 +99,7 @@ def client_settings() -> list[str]:
     """Return the settings that this machine's ssh knows: one unknown to ssh spoils the file."""
     lines = list(_SETTINGS)
     # An environment may bring an ssh of its own, and an editor take the system's.
-    for program in filter(None, {shutil.which("ssh"), shutil.which("ssh", path=os.defpath)}):
+    for program in filter(None, {shutil.which("ssh"), shutil.which("ssh", path=_SYSTEM_PATH)}):
         while (known := _known_to(program, lines)) != lines:
             lines = known
     return lines

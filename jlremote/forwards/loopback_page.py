@@ -41,8 +41,6 @@ def lend(target: str) -> str | None:
 
 def serve(target: str) -> None:
     """Answer one request of this user with a redirect to `target`, for a while."""
-    if sys.platform == "win32":
-        raise NotImplementedError
     path = f"/{secrets.token_urlsafe(24)}"
 
     class Page(BaseHTTPRequestHandler):

@@ -54,11 +54,21 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
         "JUPYTER_DATA_DIR": str(folder),
         "JUPYTER_GATEWAY_URL": url(LOCALHOST, forward.local_port, quote(server.base_url)),
     }
-    if sys.platform != "win32":  # there the shell would not wait for it
-        environment[_PIPE] = str(_pipe_with(server.token))
+    return _run(command, environment, _pipe_with(server.token))
+
+
+def _run(command: tuple[str, ...], environment: dict[str, str], pipe: int) -> int:
+    if sys.platform != "win32":
+        os.set_inheritable(pipe, True)
+        environment[_PIPE] = str(pipe)
         os.execve(command[0], command, environment)  # noqa: S606  # with its terminal and signals
-    environment["JUPYTER_GATEWAY_AUTH_TOKEN"] = server.token
-    return subprocess.call(command, env=environment)
+    import msvcrt
+
+    handle = msvcrt.get_osfhandle(pipe)
+    os.set_handle_inheritable(handle, True)
+    environment[_PIPE] = str(handle)
+    # In the place of this process the shell would not wait for it.
+    return subprocess.call(command, env=environment, close_fds=False)
 
 
 def _settings_folder(record: SessionRecord, context: Context) -> Path:
@@ -85,7 +95,6 @@ def _pipe_with(token: str) -> int:
     read, write = os.pipe()
     with os.fdopen(write, "w") as pipe:
         pipe.write(token)
-    os.set_inheritable(read, True)
     return read
 
 

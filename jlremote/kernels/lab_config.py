@@ -29,7 +29,7 @@ try:
 except ImportError as failure:  # without these lines it would have terminals
     sys.exit(f"`jlr local lab` needs JupyterLab {OLDEST}: {failure}")
 
-# The variable that names the descriptor of a pipe with the session's token.
+# The variable that names the descriptor of a pipe, or its handle, with the session's token.
 PIPE = "JLR_LAB_PIPE"
 _PAGE = {
     "buildCheck": False,
@@ -112,7 +112,12 @@ def configure(settings: Any) -> None:
     client = "tornado.simple_httpclient.SimpleAsyncHTTPClient"
     httpclient.AsyncHTTPClient.configure(client, defaults={"follow_redirects": False})
     if pipe := os.environ.pop(PIPE, None):
-        with os.fdopen(int(pipe)) as read:
+        number = int(pipe)
+        if sys.platform == "win32":  # a handle
+            import msvcrt
+
+            number = msvcrt.open_osfhandle(number, os.O_RDONLY)
+        with os.fdopen(number) as read:
             settings.GatewayClient.auth_token = read.read()
 
 

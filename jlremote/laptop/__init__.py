@@ -3,7 +3,7 @@
 Read `paths` first (which folders, and who may enter them), then `record_files` with `sessions` (and
 ports and mounts) and `job_records`, then the folder `settings`, then `typed_place` (what a typed
 word stands for). `secrets` is the keychain, `known_names` serves the completion of shells and of
-ssh, `desktop` shows notices, `tar_archive` packs files.
+ssh, `desktop` shows notices, `tar_archive` packs files, `windows` has what only Windows has.
 
 Decisions:
 

@@ -17,9 +17,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from jlremote.errors import JlrError, Usage
 from jlremote.text import reason_of
+
+_Result = TypeVar("_Result")
 
 _NAME = "jlr"
 _READ_SECONDS = 1.0  # in which every program that reads a record has closed it
@@ -84,6 +87,10 @@ def private_directory(path: Path) -> Path:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
+            if sys.platform == "win32":
+                from jlremote.laptop.windows import keep_private
+
+                keep_private(folder)
         _verify(path)
     return path
 
@@ -109,20 +116,20 @@ def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             _write_new(draft, content, mode)
-            past_readers(lambda: draft.replace(path))
+            past_others(lambda: draft.replace(path))
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink()
 
 
-def past_readers(change: Callable[[], object]) -> object:
-    """Replace or delete a file, which Windows refuses while another jlr reads it."""
+def past_others(change: Callable[[], _Result]) -> _Result:
+    """Replace or delete a file, or open a pipe: Windows refuses both while others use them."""
     limit = time.monotonic() + (_READ_SECONDS if sys.platform == "win32" else 0)
     while True:
         try:
             return change()
-        except PermissionError:
-            if time.monotonic() >= limit:
+        except OSError as busy:
+            if busy.errno not in (errno.EACCES, errno.EINVAL) or time.monotonic() >= limit:
                 raise
             time.sleep(0.01)
 

@@ -139,7 +139,7 @@ class Records(Generic[Record]):
 
 
 def _delete(file: Path) -> None:
-    paths.past_readers(lambda: file.unlink(missing_ok=True))
+    paths.past_others(lambda: file.unlink(missing_ok=True))
 
 
 def file_name(*key: str) -> str:

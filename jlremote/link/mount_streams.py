@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import sys
 import threading
 import time
 from pathlib import Path
@@ -99,8 +98,6 @@ class Mounts:
         self._listener = None
 
     def _receive(self, visitor: socket.socket) -> None:
-        if sys.platform == "win32":
-            raise NotImplementedError
         try:
             with visitor:
                 visitor.settimeout(HANDOVER_SECONDS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import queue
 import socket
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -104,11 +103,6 @@ def _reach(
     with translated(destination):
         if destination.proxy_command is None:
             return connect_tcp(destination, GREETING), None
-        if sys.platform == "win32":
-            raise Unreachable(
-                "`ProxyCommand` does not work on Windows",
-                hint="use `ProxyJump`, or run `jlr` in WSL",
-            )
         proxy = ProxyProcess(destination.proxy_command, destination.proxy_folder)
         route.callback(proxy.close)
         if destination.proxy_passes_descriptor:

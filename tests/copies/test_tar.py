@@ -184,6 +184,7 @@ def test_modes_are_those_of_umask_or_plain_ones(
         assert found == (mode if preserve else mode & 0o700), path
 
 
+@pytest.mark.lab
 def test_files_folders_patterns_and_names(place: LocalPlace, tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv", ".c.csv", "d[1].csv", "d1.csv", "no", "é.csv"):
         (place.home / "runs").mkdir(exist_ok=True)
@@ -356,6 +357,7 @@ RECORDS = st.dictionaries(
 MEMBERS = st.lists(st.tuples(NAMED, KINDS, LEADS, RECORDS), max_size=5)
 
 
+@pytest.mark.lab
 @given(MEMBERS, st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=12)), max_size=3))
 @settings(max_examples=300 if WANTED else 60)
 @example([("./a", b"2", "x" * 300, {})], [])

@@ -111,11 +111,6 @@ def test_a_pattern_of_many_stars_takes_no_time(many: str) -> None:
         assert not rules.ignores(path)
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 RULES = (
     "*.md\n!README.md\n**/*.pyc\n**/.git\n.git\ntmp?\ndata/**\n!data/keep.txt\n",
     "*\n!src\n!data/keep.txt\n",

@@ -7,8 +7,6 @@ import os
 import random
 import sys
 
-import pytest
-
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
@@ -17,11 +15,6 @@ from tests.lab.ports import free_port, held
 from tests.lab.remote_host import Keys
 from tests.link.servers import start_inside
 from tests.sessions.parts import Session, failed, start, started
-
-
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
 
 
 def reserve(laptop: Laptop, first: int, last: int) -> None:

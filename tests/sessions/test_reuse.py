@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -11,11 +9,6 @@ from tests.outages.parts import within
 from tests.sessions.parts import START_SECONDS, failed, start, started, with_a_server
 
 IDENTITY = "{{.Id}} {{.State.StartedAt}}"
-
-
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
 
 
 def servers_in(container: Container) -> int:

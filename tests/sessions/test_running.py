@@ -29,11 +29,6 @@ from tests.sessions.parts import Session, failed, start, started
 FIELDS = ("name", "host", "container", "runtime", "state", "url", "local_port", "image", "gpus")
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def test_start_on_a_running_session_restarts_nothing(session: Session) -> None:
     born = session.born()
     again = started(session.laptop, session.name)
@@ -326,8 +321,8 @@ def test_a_container_that_is_renamed_stays_the_sessions(
 
     again = json.loads(start(laptop, "lab", name, "--json").stdout)
     assert (again["name"], again["local_port"]) == (here.name, session.port)
-    container(name=here.name)  # another one takes the name
-    start(laptop, "lab", here.name)
+    start_inside(container("lab/plain", name=here.name), 8888)  # another one takes the name
+    assert start(laptop, "lab", here.name).status == 0
     assert laptop.jlr("rm", f"lab/{name}", "--yes").status == 0
     left = here.engine.docker("ps", "--format={{.Names}}").split()
     assert (here.name in left, name in left) == (True, False)

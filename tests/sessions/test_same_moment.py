@@ -18,11 +18,6 @@ NEW = ("--image", "lab/jupyter", "--runtime", "docker")
 JUPYTER = "jupyter-lab"
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def servers_inside(here: Container) -> list[str]:
     """Return the pids of the Jupyter servers in a container."""
     lines = here.engine.docker("top", here.name, "-eo", "pid,args").splitlines()[1:]

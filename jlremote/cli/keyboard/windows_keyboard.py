@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import ctypes
 import msvcrt
@@ -63,13 +64,15 @@ class WindowsKeyboard:
             yield events.get()
 
     def _read(self, events: SimpleQueue[bytes | os.terminal_size]) -> None:
-        data = b"-"
-        while data:
-            try:
-                data = os.read(self._descriptor, _PIECE)
-            except OSError:  # the console's window was closed
-                data = b""
-            events.put(data)
+        # What a console gives as bytes has no letters beyond ASCII, but in new versions.
+        handle = msvcrt.get_osfhandle(self._descriptor)
+        keys, count = ctypes.create_unicode_buffer(_PIECE), wintypes.DWORD()
+        decoder = codecs.getincrementaldecoder("utf-16-le")("replace")
+        while _kernel.ReadConsoleW(handle, keys, _PIECE, ctypes.byref(count), None):
+            pairs = ctypes.string_at(keys, 2 * count.value)
+            if typed := decoder.decode(pairs):
+                events.put(typed.encode())
+        events.put(b"")  # the console's window was closed
 
     def _look(self, events: SimpleQueue[bytes | os.terminal_size]) -> None:
         size = os.get_terminal_size(_STDOUT)

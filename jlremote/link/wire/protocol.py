@@ -27,8 +27,6 @@ import select
 import socket as plain_sockets
 import struct
 import sys
-import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
@@ -114,7 +112,6 @@ def is_there(connection: Socket, seconds: float) -> bool:
 
 # The frames of `multiprocessing.connection`, which makes several system calls and copies of each.
 _SIZE = struct.Struct("!i")
-_MOST_AT_ONCE = 256 << 10
 
 
 def write_frame(connection: Socket, *parts: bytes) -> None:
@@ -175,28 +172,11 @@ def plain_socket(connection: Socket) -> plain_sockets.socket:
     import multiprocessing.connection as sockets
     import multiprocessing.reduction as handles
 
-    pipe = sockets.PipeConnection(
-        handles.duplicate(connection.fileno())
-    )  # the other one is closed soon
-    ours, theirs = plain_sockets.socketpair()
+    from jlremote.laptop.windows import socket_of
 
-    def send_all() -> None:
-        with suppress(OSError):
-            while data := ours.recv(_MOST_AT_ONCE):
-                pipe.send_bytes(data)
-            pipe.send_bytes(b"")  # a pipe has no end of one direction
-
-    def receive_all() -> None:
-        with suppress(OSError, EOFError):
-            while data := pipe.recv_bytes(_MOST_AT_ONCE):
-                ours.sendall(data)
-        with suppress(OSError):
-            ours.shutdown(plain_sockets.SHUT_WR)
-
-    threads = [threading.Thread(target=run, daemon=True) for run in (send_all, receive_all)]
-    for thread in threads:
-        thread.start()
-    return theirs
+    # The other one is closed soon; an empty frame stands for the end of one direction.
+    pipe = sockets.PipeConnection(handles.duplicate(connection.fileno()))
+    return socket_of(pipe.recv_bytes, pipe.send_bytes, lambda: pipe.send_bytes(b""))
 
 
 def text_of(data: bytes) -> str:

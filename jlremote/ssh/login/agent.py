@@ -1,17 +1,22 @@
 """A client of an ssh-agent's socket (draft-ietf-sshm-ssh-agent), with a deadline.
 
 paramiko's client reads SSH_AUTH_SOCK only of its own process, which outlives the shell of that
-agent here, and waits for ever on an agent that hangs.
+agent here, and waits for ever on an agent that hangs. On Windows OpenSSH's agent listens at a named
+pipe, and Pageant, if that pipe is missing, has a window; a thread asks them for a socket of ours.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import socket
 import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
+from jlremote.laptop.paths import past_others
 from jlremote.ssh.wire_format import string, take_string
 
 _LOG = logging.getLogger("jlremote.ssh")
@@ -21,6 +26,8 @@ _FLAGS = {"rsa-sha2-256": 2, "rsa-sha2-512": 4}
 _LIST_SECONDS = 5.0
 _SIGN_SECONDS = 60.0  # a person may have to touch a token or confirm
 _LONGEST = 4 << 20
+# Where an agent is looked for that no variable names.
+USUAL_PLACE = r"\\.\pipe\openssh-ssh-agent" if sys.platform == "win32" else None
 
 
 class AgentFailure(Exception):
@@ -29,7 +36,7 @@ class AgentFailure(Exception):
 
 @dataclass(frozen=True)
 class Agent:
-    """The agent that listens on a unix socket."""
+    """The agent that listens on a unix socket, or at a named pipe."""
 
     path: str
 
@@ -56,13 +63,13 @@ class Agent:
             raise AgentFailure(str(error)) from error
 
     def _ask(self, request: bytes, expected: int, seconds: float) -> bytes:
-        if sys.platform == "win32":
-            raise AgentFailure("on Windows agents listen on named pipes, which jlr cannot use")
         deadline = time.monotonic() + seconds
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
+        message = string(request)
+        with _socket_for(self.path, message) as agent:
             agent.settimeout(seconds)
-            agent.connect(self.path)
-            agent.sendall(string(request))
+            if sys.platform != "win32":
+                agent.connect(self.path)
+                agent.sendall(message)
             size = int.from_bytes(_read(agent, 4, deadline), "big")
             if not 0 < size < _LONGEST:
                 raise AgentFailure(f"an answer of {size} bytes")
@@ -70,6 +77,31 @@ class Agent:
         if answer[0] != expected:
             raise AgentFailure("it refused")
         return answer[1:]
+
+
+def _socket_for(path: str, message: bytes) -> socket.socket:
+    if sys.platform != "win32":
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    agent, asker = socket.socketpair()
+    threading.Thread(target=_answer, args=(path, message, asker), daemon=True).start()
+    return agent
+
+
+def _answer(path: str, message: bytes, asker: socket.socket) -> None:
+    with asker, suppress(OSError):
+        try:
+            pipe = past_others(lambda: io.FileIO(path, "r+"))
+            with pipe, io.BufferedReader(pipe) as answer:
+                pipe.write(message)
+                size = answer.read(4)
+                asker.sendall(size + answer.read(min(_LONGEST, int.from_bytes(size, "big"))))
+        except FileNotFoundError:
+            if path == USUAL_PLACE:
+                from paramiko.win_pageant import PageantConnection
+
+                pageant = PageantConnection()
+                pageant.send(message)
+                asker.sendall(pageant.recv(_LONGEST) or b"")
 
 
 def _read(agent: socket.socket, size: int, deadline: float) -> bytes:

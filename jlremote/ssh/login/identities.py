@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jlremote.ssh.config.rules import LoginRules
-from jlremote.ssh.login.agent import Agent
+from jlremote.ssh.login.agent import USUAL_PLACE, Agent
 from jlremote.ssh.login.key_files import exists, public_half, read_public
 from jlremote.ssh.trust.host_certificates import (
     CERTIFICATE_SUFFIX,
@@ -35,7 +35,7 @@ def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
     """Return the agent of IdentityAgent, or that of the calling shell."""
     named = rules.identity_agent
     if named is None or named == "SSH_AUTH_SOCK":
-        path = agent_socket
+        path = agent_socket or USUAL_PLACE
     elif named.lower() == "none":
         path = None
     elif named.startswith("$"):

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import NameNotResolved, Unreachable
+from jlremote.laptop.windows import socket_of
 from jlremote.ssh.config.destination import Destination
-from jlremote.text import one_line
+from jlremote.text import one_line, reason_of
 
 ASK_AGAIN_SECONDS = 1.0
 # Where there is a connection and no greeting.
@@ -180,23 +181,8 @@ class ProxyProcess:
     """
 
     def __init__(self, command: str, folder: Path | None = None) -> None:
-        ours, theirs = socket.socketpair()
-        shell = os.environ.get("SHELL") or "/bin/sh"
-        try:
-            self._process = subprocess.Popen(
-                (shell, "-c", f"exec {command}"),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.PIPE,
-                cwd=folder,
-                start_new_session=True,
-            )
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        self.socket = ours
+        start = _started_on_windows if sys.platform == "win32" else _started
+        self._process, self.socket = start(command, folder)
         self._last_output = b""
         # Read all the time: a command that prints much, such as `ssh -v`, would block.
         self._reader = threading.Thread(target=self._read, name="jlr proxy", daemon=True)
@@ -216,7 +202,7 @@ class ProxyProcess:
             TimeoutError: it sent nothing within `seconds`.
         """
         if sys.platform == "win32":
-            raise NotImplementedError  # `connect` has refused
+            raise Unreachable("Windows hands over no connections", hint="remove `ProxyUseFdpass`")
         self.socket.settimeout(seconds)
         _, descriptors, _, _ = socket.recv_fds(self.socket, 1, 1)
         if not descriptors:
@@ -236,7 +222,10 @@ class ProxyProcess:
         """End the command and everything that it started. Never raises."""
         self.socket.close()
         if sys.platform == "win32":
-            raise NotImplementedError
+            with self._process:
+                self._process.kill()  # what it has started sees its streams end
+                self._reader.join(_END_SECONDS)
+            return
         for signal_number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal_number)
@@ -244,3 +233,42 @@ class ProxyProcess:
                 self._process.wait(_END_SECONDS)
                 break
         self._reader.join(_END_SECONDS)
+
+
+def _started(command: str, folder: Path | None) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    try:
+        process = subprocess.Popen(
+            (shell, "-c", f"exec {command}"),
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            start_new_session=True,
+        )
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return process, ours
+
+
+def _started_on_windows(
+    command: str, folder: Path | None
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start it by no shell, as ssh does there, on pipes: a socket is no stream of a process."""
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(
+            command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder
+        )
+    except OSError as failure:
+        raise Unreachable(
+            f"the proxy command `{command}` does not start: {reason_of(failure)}",
+            hint="check `ProxyCommand` in your ssh config: on Windows no shell runs it",
+        ) from failure
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process, socket_of(process.stdout.read, process.stdin.write, process.stdin.close)
