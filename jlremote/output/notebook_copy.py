@@ -64,7 +64,7 @@ class Saved:
 
 def check_destination(copy: Path, *, force: bool) -> None:
     """Check early that a copy can be written; raise `Usage` if the file exists, or no folder."""
-    if copy.is_dir():
+    if copy.is_dir():  # the notebook's name is the host's
         return
     if os.path.lexists(copy) and not force:
         named = f"--save {shlex.quote(str(copy))} --force"

@@ -55,14 +55,15 @@ def recorded(
     host = link_of(session, context)
     served = recording.revive(host, session, context)
     runs = Runs()
-    reader, records = _all(host, session, end_only=end_only)
+    of_run = notebook is not None and is_run(notebook)  # which may be an old one
+    reader, records = _all(host, session, end_only=end_only and not of_run)
     records.sort(key=attrgetter("time"))  # a piece may have got its later name between two looks
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
-        named = notebook if is_run(notebook) else chosen(notebook, [r.notebook for r in selected])
+        named = notebook if of_run else chosen(notebook, [r.notebook for r in selected])
         selected = [run for run in selected if named in (run.request, run.notebook)]
         if not selected:
             waits = f"`jlr output -f {shlex.quote(session.selector)} {named}` waits for it"
@@ -212,7 +213,7 @@ def chosen(
         return matches[0]
     names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
     if matches:
-        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
+        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of it: {names}")
     raise NotFound(
         f"{missing} a notebook `{typed}`",
         hint=did_you_mean(typed, known) or (f"known: {names}" if names else hint),

@@ -87,7 +87,9 @@ def test_a_bare_call_is_the_page_of_the_group(jlr: Jlr) -> None:
 
 @pytest.mark.parametrize("name", ["start", "run"])
 def test_the_options_of_a_cluster_are_on_a_page_of_their_own(name: str, jlr: Jlr) -> None:
-    assert "--partition" not in jlr(name, "-h").stdout
+    short = jlr(name, "-h").stdout
+    assert ("--slurm" in short, "--partition" in short) == (True, False)
+    assert "\nCluster:\n" in jlr(name, "--help").stdout
     page = jlr(name, "--slurm", "-h").stdout
     assert ("\nCluster:\n" in page, "--partition" in page, "\n  --image" in page) == (
         True,

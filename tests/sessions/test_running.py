@@ -305,7 +305,8 @@ def test_a_container_that_is_renamed_stays_the_sessions(
         assert f"is now called `{name}`" in told["detail"]
     for typed in (name, f"lab/{name}"):
         assert laptop.jlr("url", typed).stdout.strip() == session.url
-    assert laptop.jlr("list", f"lab/{name}").status == 0
+    for place in (name, f"lab/{name}"):
+        assert laptop.jlr("list", place).status == 0
     # The name may be another container's by now.
     assert laptop.jlr("stop", name, "--container", "--yes").status == 6
     # Another laptop knows only the present name; a second server would be a double.

@@ -64,7 +64,7 @@ def execute(
         jlr exec -c 'sum(x)'                         # variables stay
         jlr exec cont1 train.py --timeout 4m
         jlr exec dgx/cont1 --notebook train.ipynb -c 'print(loss)'
-        jlr exec -c 'df.plot()' --out plots          # images to files
+        jlr exec -c 'df.plot()' --out .              # images to files
         echo 1 + 1 | jlr exec -
         jlr exec -c 1/0 --json | jq -r .status
     """

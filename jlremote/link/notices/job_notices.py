@@ -134,7 +134,7 @@ def _find(host: Host, watched: WatchedJob) -> Job | None:
         backend, read = ContainerJobs(engine), engine_jobs.read
     done = run_script(host, backend.tell(watched.name))
     if done.status != 0:
-        raise JlrError(f"`{watched.name}` cannot be looked for: {done.complaint}")
+        raise JlrError(f"`{watched.name}` cannot be checked: {done.complaint}")
     listed = read(done.stdout)
     job = next((job for job in listed if watched.key in (job.key, job.name)), None)
     if job is None and watched.kind not in ("processes", "scheduled"):
