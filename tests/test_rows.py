@@ -35,6 +35,13 @@ def test_every_fault_has_a_bound_in_time() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_every_row_stands_once_with_the_cells_of_its_table(page: str) -> None:
+    cells = {len(row) for row in rows(page)}
+    assert len(cells) == 1
+    assert len(named_tests(page)) == len(rows(page))
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_row_names_tests_of_this_tree(page: str) -> None:
     for row, tests in named_tests(page).items():
         assert tests, f"{row} names no test"
