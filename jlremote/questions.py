@@ -19,7 +19,7 @@ _NEEDS: dict[QuestionKind, str] = {
     "code": "a one-time code is needed",
     "remember": "a yes or no is needed on whether to remember it",
     "remember-again": "a yes or no is needed on whether to remember it",
-    "confirm": "a yes or no is needed",
+    "confirm": "a question must be answered",
     "input": "the code waits for input",
 }
 

@@ -22,7 +22,7 @@ LADDER = {
     "copies": "hosts laptop link.client link.wire sessions place",
     "demo": "hosts jupyter laptop listing place sessions",
     "doctor": "containers forwards gpus hosts images "
-    "jupyter laptop link.client link.wire mounts place",
+    "jupyter kernels laptop link.client link.wire mounts output place",
     "editors": "hosts laptop place sessions",
     "forwards": "hosts jupyter laptop link.client link.wire place",
     "gpus": "hosts jupyter laptop link.client place",

@@ -155,7 +155,8 @@ def _resembling(typed: str, command: click.Command) -> str | None:
 
 
 def _told_of_disk(failure: OSError) -> Exception:
-    if failure.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
+    known = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENAMETOOLONG)
+    if failure.errno not in known:
         return failure
     what = f"`{failure.filename}`" if failure.filename else "the output"
     return JlrError(f"cannot write {what}: {reason_of(failure)}")

@@ -23,6 +23,7 @@ from jlremote.cli.help_page import (
 )
 from jlremote.cli.invocation import global_options
 from jlremote.errors import Usage
+from jlremote.text import without_controls
 
 # The headings of a command's options, in the order of its help.
 GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", "Output")
@@ -30,6 +31,7 @@ GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", 
 _FEW = 8
 _MANY = 10  # options; more do not fit on the page of `-h`
 _EXAMPLES = 3  # on the page of `-h`
+_SEVERAL_LINES = ("--env", "--build-arg", "--parameter", "-c")  # their values may have them
 SCHEDULER = "--slurm"  # beside which `-h` shows the options of a cluster
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,11 +55,13 @@ def option(
 
     `names` are separated by spaces: the option's own, the parameter's if that is another one, and
     the metavar, as `-v --volume SOURCE:TARGET`. Without a metavar or a type it is a flag; one with
-    a `--no-…` form is `None` until it is given.
+    a `--no-…` form is `None` until it is given. With a metavar alone it takes one line of text, in
+    the form that hosts take, which is empty only to drop what the settings say.
     """
     words = names.split()
     if not words[-1].startswith("-") and not words[-1].islower():
         settings["metavar"] = words.pop()
+        settings.setdefault("type", _text_of(*(word for word in words if word[:1] == "-")))
         if "flag_value" in settings:
             settings["is_flag"] = False  # the value may be left out
     elif "/" in names:
@@ -65,6 +69,23 @@ def option(
     elif not settings.keys() & {"type", "flag_value"}:
         settings["is_flag"] = True
     return click.option(*words, cls=Option, group=group, common=common, help=text, **settings)
+
+
+def _text_of(*names: str) -> Callable[[Any], str]:
+    option = next((name for name in names if name.startswith("--")), names[0])
+
+    def converted(value: Any) -> str:
+        from jlremote.laptop.settings.options import DROPPED_IF_EMPTY, check_form
+
+        name, text = names[-1].lstrip("-"), str(value)
+        if not text.strip() and not (name in DROPPED_IF_EMPTY and not text):
+            hint = "leave it out; a shell variable in it may be empty"
+            raise Usage(f"`{option}` has no value", hint=hint)
+        if option not in _SEVERAL_LINES and ("\n" in text or without_controls(text) != text):
+            raise Usage(f"`{option}` has control characters", hint="write it in one line")
+        return check_form(name, text, f"`{option}`") if text else ""
+
+    return converted
 
 
 def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
@@ -109,6 +130,9 @@ class Command(click.Command):
             return self._parsed(ctx, args)
         except click.UsageError as failure:
             failure.ctx = failure.ctx or ctx  # click tells not always whose option has no value
+            raise
+        except Usage as failure:
+            failure.usage = usage_line(ctx)
             raise
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:

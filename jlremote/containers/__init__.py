@@ -1,7 +1,7 @@
 """The container of a session or job, and the Jupyter server in it.
 
 Read `provision` (reuse, start or create a container) with `new_container` and `host_folders`, or
-`image_definition` where no engine runs; then `jupyter_launch` with `server_variables`, and
+`image_definition` where no engine runs; then `jupyter_launch`, and
 `recording` of what cells print. All are given a `StartContext` (`hosts/requests`), and GPUs by
 `gpus/allocation`.
 

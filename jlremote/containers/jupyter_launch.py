@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from jlremote.containers import recording, server_variables
+from jlremote.containers import recording
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter import scripts
@@ -53,8 +53,6 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     on_path = found.findings is None or found.findings.jupyter or _missing_python(start.request)
     if start.runtime.has_containers and not on_path:
         raise _missing(start, found)
-    if found.container is not None and start.runtime.has_containers:
-        start = server_variables.give(start, found.container)
     with start.context.progress.step("Launch JupyterLab"):
         server, ours = _launch(start, found)
         if server.sock and not start.host.reaches(server.sock):
@@ -69,9 +67,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
             server, ours = _launch(start, found)
     if ours:
         _explain_folder(start, found, server)
-        server_variables.explain(start)
     else:
-        server_variables.take_back(start)
         start.note(f"Jupyter was just being started in `{start.name}`: waited for that server")
         _explain_running(start, found, server)
     return server, ours
@@ -113,8 +109,6 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
         is_by = any(part in f"{path}/" for path in (server.called, server.python))
         if named is not None and part != "/base/" and not is_by:
             unused.append(f"`--{option}`")
-    if found.container is not None and server_variables.lacking(start, found.container, server):
-        unused.append("`--env`")
     if unused:
         after = f", after `jlr stop {request.host}/{start.name}`" if server.ours else ""
         start.note(

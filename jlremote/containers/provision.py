@@ -56,7 +56,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
             if not found.server:
                 image = start.request.image
                 start.note(
-                    f"starting Jupyter beside the program that the entrypoint of `{image}` runs"
+                    f"starting Jupyter beside the program of the entrypoint of `{image}` runs"
                 )
         return start, container, found
     _explain_kept(start, container)
@@ -102,8 +102,9 @@ def _explain_kept(start: StartContext, container: Container) -> None:
     allocation.explain_unchanged(start, container.engine_gpus or container.gpus, uuids)
     with suppress(Usage):  # the current folder may not be a project folder
         options = with_workspace(request.options, request.workspace, request.host)
-        if start.runtime.has_containers:  # its next server gets them
-            options = replace(options, environment=())
+        if start.runtime.has_containers:
+            _explain_variables(start, container)
+            options = replace(options, environment=())  # their values are not shown
         if others := differences(options, container.options):
             values = (
                 f"{one.option} is {f'`{printable(one.there)}`' if one.there else 'none'} "
@@ -114,6 +115,15 @@ def _explain_kept(start: StartContext, container: Container) -> None:
                 f"`{container.name}` already exists and keeps its settings: {'; '.join(values)}"
                 f"{start.way_to_delete(container, 'for a new one')}"
             )
+
+
+def _explain_variables(start: StartContext, container: Container) -> None:
+    items, has = start.request.options.environment, container.options.environment
+    if lacking := [f"`{item.partition('=')[0]}`" for item in items if item not in has]:
+        start.note(
+            f"`{container.name}` already exists without {', '.join(lacking)}: `--env` applies to "
+            "new containers only"
+        )
 
 
 def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:

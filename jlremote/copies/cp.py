@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tarfile import TarError
 
 from jlremote.copies import tar_fetch, tar_send
-from jlremote.copies.exchange import CopyPlace, CopyReport
+from jlremote.copies.exchange import CopyPlace, CopyReport, plain_errors
 from jlremote.copies.names import RemotePath, one_place, parsed
 from jlremote.copies.staging import folder_of
-from jlremote.errors import JlrError, Usage
+from jlremote.errors import Usage
 from jlremote.hosts.context import Context
-from jlremote.text import one_line, size_in_words
-from jlremote.untrusted import Refused
+from jlremote.text import size_in_words
 
 
 @dataclass(frozen=True)
@@ -63,15 +60,3 @@ def copy(
     files_word = "file" if report.files == 1 else "files"
     context.progress.note(f"copied {report.files} {files_word}, {size_in_words(report.total)}")
     return Copied(report.files, report.total, tuple(report.skipped))
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Raise each expected failure of a copy as an error for the person."""
-    try:
-        yield
-    except (Refused, EOFError, TarError) as odd:
-        raise JlrError(f"refused what the host sent: {one_line(str(odd))}") from odd
-    except OSError as failure:
-        where = f"`{failure.filename}`: " if failure.filename else ""
-        raise JlrError(f"{where}{failure.strerror or failure}") from failure

@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from tarfile import TarError
 
-from jlremote.errors import LinkLost
+from jlremote.errors import JlrError, LinkLost
 from jlremote.hosts.context import Context, Progress
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import RemoteProcess
@@ -17,6 +18,7 @@ from jlremote.link.wire.protocol import Unproved
 from jlremote.sessions.shell import known_place, place_of
 from jlremote.text import one_line, size_in_words
 from jlremote.times import clock
+from jlremote.untrusted import Refused
 
 _REPORT_SECONDS = 0.1
 _MOST_LEFT_OUT = 1000
@@ -62,7 +64,7 @@ class CopyReport:
         ):  # an archive may have millions
             return
         if len(self.skipped) == _MOST_LEFT_OUT:
-            why = "left out more than these"
+            why = "left out more files than these"
         self.skipped.append(why)
         self._progress.note(why)
 
@@ -113,6 +115,18 @@ def _opened(
         process.wait_connected()
         stack.push(attempt.pop_all())
     return process
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise each expected failure of a copy as an error for the person."""
+    try:
+        yield
+    except (Refused, EOFError, TarError) as odd:
+        raise JlrError(f"refused what the host sent: {one_line(str(odd))}") from odd
+    except OSError as failure:
+        where = f"`{failure.filename}`: " if failure.filename else ""
+        raise JlrError(f"{where}{failure.strerror or failure}") from failure
 
 
 class Complaint:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from jlremote.copies import tar_fetch
-from jlremote.copies.cp import plain_errors
-from jlremote.copies.exchange import CopyPlace, CopyReport
+from jlremote.copies.exchange import CopyPlace, CopyReport, plain_errors
 from jlremote.copies.names import RemotePath
 from jlremote.copies.sync import SyncRequest, check_conflicts, sync
 from jlremote.errors import NotFound, Usage
@@ -36,12 +35,12 @@ def sent_first(request: RunRequest, local: Path, context: Context) -> tuple[RunR
     in it.
     """
     wanted = request.wanted
-    into = wanted.workspace if wanted.workspace != _HERE else None
+    in_image = request.inside is None and wanted.image is not None
+    into = wanted.workspace if in_image and wanted.workspace != _HERE else None
     where = host_word(wanted.host) if request.inside is None else f"{wanted.host}/{request.inside}"
     order = SyncRequest(local, where, into)
     done = sync(order, context)
     check_conflicts(order, done)
-    in_image = request.inside is None and wanted.image is not None
     folder = None if in_image else done.into
     options = replace(wanted.options, workdir=folder)
     wanted = replace(wanted, options=options, workspace=done.into if in_image else None)

@@ -1,11 +1,11 @@
-"""What is in a folder of this machine, without what `.gitignore` and `.jlrignore` leave out."""
+"""What is in a folder of this machine, for a sync without what its rules leave out."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,43 +19,54 @@ if TYPE_CHECKING:
 
 IGNORE_FILES = (".gitignore", ".jlrignore")  # the later one decides
 NEVER = (".git", OWN)
-_LEAVE_OUT = "leave it out in `.jlrignore`, or make it readable"
+_LEAVE_OUT = "make it readable, or leave it out (`jlr sync` does what `.jlrignore` says)"
 
 # The rules of a folder and of those above it, each with the length of its name with a slash.
 _Rules = tuple[tuple[int, "GitIgnoreSpec"], ...]
 
 
-def read_tree(folder: Path, leave_out: Callable[[str], None]) -> dict[str, State]:
-    """Return the state of each file, link and folder by its name, folders before what is in them.
+def read_tree(
+    folder: Path, leave_out: Callable[[str], None], *, whole: bool = False
+) -> dict[str, State]:
+    """Return the state of each file, link and folder by its name; what is in a folder follows it.
 
-    `leave_out` is told of links that lead out of the folder, and of what is no file.
+    With `whole`, no rules apply. `leave_out` is told of links that lead out of the folder, and of
+    what is no file.
 
     Raises:
         JlrError: something cannot be read: then it is not known what is there.
         Usage: an ignore file has a line that is no pattern.
     """
     found: dict[str, State] = {}
-    waiting: list[tuple[str, _Rules]] = [("", ())]
+    waiting = [*_children(folder, "", (), whole=whole)]
     while waiting:
-        above, rules = waiting.pop()
-        entries = _listed(folder / above)
+        name, entry, rules = waiting.pop()
+        if state := _state(folder, entry, name, leave_out):
+            found[name] = state
+        if state == ["d"]:
+            waiting += _children(folder, f"{name}/", rules, whole=whole)
+    return found
+
+
+def _children(
+    folder: Path, above: str, rules: _Rules, *, whole: bool
+) -> Iterator[tuple[str, os.DirEntry[str], _Rules]]:
+    entries = _listed(folder / above)
+    if not whole:
         rules += _rules_of(folder, above, {entry.name for entry in entries})
-        for entry in entries:
-            name = f"{above}{entry.name}"
+    for entry in entries:
+        name = f"{above}{entry.name}"
+        if not whole:
             is_folder = entry.is_dir(follow_symlinks=False)
             if entry.name in NEVER or _is_ignored(rules, name, is_folder=is_folder):
                 continue
-            if state := _state(folder, entry, name, leave_out):
-                found[name] = state
-            if is_folder:
-                waiting.append((f"{name}/", rules))
-    return found
+        yield name, entry, rules
 
 
 def _listed(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as listing:
-            return sorted(listing, key=lambda entry: entry.name)
+            return sorted(listing, key=lambda entry: entry.name, reverse=True)
     except OSError as error:
         where = one_line(str(folder))
         raise JlrError(f"cannot read `{where}`: {reason_of(error)}", hint=_LEAVE_OUT) from error

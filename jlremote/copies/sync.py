@@ -11,11 +11,10 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
+from threading import Event
 from typing import Any
 
-from jlremote.copies.cp import plain_errors
-from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange
+from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange, plain_errors
 from jlremote.copies.local_tree import read_tree
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
@@ -29,6 +28,7 @@ from jlremote.untrusted import Refused, absolute_path, document
 _ROUNDS = 3  # for files that change while they are read
 _MOST_ANSWER = 64 << 20
 _MOST_NAMED = 10
+_LISTS = ("sent", "deleted", "kept", "conflicts")
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def exchanged(request: SyncRequest, report: CopyReport, place: CopyPlace) -> Syn
                     done[acts] = earlier[acts] + done[acts]
     for name in changing:
         report.leave_out(f"did not send `{one_line(name)}`: it changes all the time")
-    lists = {name: tuple(map(str, done[name])) for name in ("sent", "deleted", "kept", "conflicts")}
-    skipped, before = tuple(report.skipped), str(done["before"])
+    lists = {name: tuple(map(str, done[name])) for name in _LISTS}
+    skipped, before = tuple(report.skipped), str(done.get("before") or "")
     return Synced(done["into"], bytes=report.total, skipped=skipped, before=before, **lists)
 
 
@@ -151,29 +151,31 @@ class _Round:
     _complaint: Complaint = field(default_factory=Complaint)
     _printed: bytearray = field(default_factory=bytearray)
     _answers: list[dict[str, Any]] = field(default_factory=list)
-    _wanted: SimpleQueue[list[int]] = field(default_factory=SimpleQueue)
+    _wanted: list[int] = field(default_factory=list)
+    _decided: Event = field(default_factory=Event)  # what is wanted, or that it ended before
     _changed: list[int] = field(default_factory=list)
 
     def run(self) -> tuple[dict[str, Any], list[str]]:
         """Return the last answer, and the names of files that changed while they were read."""
-        argv = (*PYTHON, "-I", "-c", program(synced_folder.__name__))
+        argv = (*PYTHON, "-ISc", program(synced_folder.__name__))
         try:
             status = exchange(self.place, argv, self._given(), self._take)
         finally:
-            self._wanted.put([])
+            self._decided.set()
         self._check(status)
         last = self._answers[-1] if self._answers else {}
-        if not last.keys() >= {"into", "sent", "deleted", "kept", "conflicts", "before"}:
+        if not all(isinstance(last.get(name), list) for name in _LISTS):
             raise EOFError("it did not say what it has done")
-        absolute_path(last["into"])
+        absolute_path(str(last.get("into")))
         names = list(self._there)
         return last, [names[number] for number in self._changed]
 
     def _check(self, status: int) -> None:
         place, name = self.request.place, self.request.local.resolve().name
         if status == NO_PYTHON:
+            target = place if self.request.into else f"{place}:"
             oldest = ".".join(map(str, OLDEST))
-            line = shlex.join(("jlr", "cp", "-r", str(self.request.local), f"{place}:"))
+            line = shlex.join(("jlr", "cp", "-r", str(self.request.local), target))
             raise NotFound(
                 f"`jlr sync` needs Python {oldest} or later in `{place}`",
                 hint=f"`{line}` copies all of the folder with the `tar` there",
@@ -207,13 +209,14 @@ class _Round:
         yield str(len(packed)).zfill(synced_folder.SIZE_DIGITS).encode()
         for start in range(0, len(packed), tar_archive.PIECE_BYTES):
             yield packed[start : start + tar_archive.PIECE_BYTES]
-        if wanted := self._wanted.get():
-            yield from tar_archive.in_large_pieces(self._archive(wanted))
+        self._decided.wait()
+        if self._wanted:
+            yield from tar_archive.in_large_pieces(self._archive())
 
-    def _archive(self, wanted: list[int]) -> Iterator[bytes]:
+    def _archive(self) -> Iterator[bytes]:
         entries = list(self._there.items())
-        self.report.expect(sum(entries[number][1][1] for number in wanted))
-        for number in wanted:
+        self.report.expect(sum(entries[number][1][1] for number in self._wanted))
+        for number in self._wanted:
             name, state = entries[number]
             yield from self._member(number, self.request.local / name, state)
         ended = json.dumps(self._changed).encode()
@@ -259,10 +262,11 @@ class _Round:
             raise Refused("its answer has no names")
         self._answers.append(answer)
         if "want" in answer:
-            states = list(self._there.values())
-            for number in answer["want"]:
-                if type(number) is not int or not 0 <= number < len(states):
-                    raise Refused(f"it wants the file {one_line(str(number))}")
-                if states[number][0] != "f":
-                    raise Refused(f"it wants {number}, which is no file")
-            self._wanted.put(answer["want"])
+            files = {number for number, state in enumerate(self._there.values()) if state[0] == "f"}
+            wanted = answer["want"]
+            if not isinstance(wanted, list) or not all(
+                type(number) is int and number in files for number in wanted
+            ):
+                raise Refused("it wants what is no file of this folder")
+            self._wanted = wanted
+            self._decided.set()

@@ -64,7 +64,7 @@ def fetch(
     """
     if not hasattr(tarfile, "data_filter"):
         raise JlrError(
-            "this Python reads no tar archives of strangers",
+            "this Python cannot unpack tar archives safely",
             hint="use Python 3.11.4 or later",
         )
     argv = tar_scripts.fetch([one.path for one in sources], recursive=recursive)

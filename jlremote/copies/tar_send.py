@@ -12,8 +12,8 @@ from pathlib import Path
 
 from jlremote.copies import tar_scripts
 from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange
+from jlremote.copies.local_tree import read_tree
 from jlremote.copies.names import RemotePath, sent
-from jlremote.copies.staging import leads_out
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop import tar_archive
 
@@ -80,32 +80,17 @@ class _Packed:
 
 def _below(source: Path, report: CopyReport) -> Iterator[_Packed]:
     """Yield a source and what is in it, without what is neither file, folder nor inner link."""
-    top = posixpath.join(tar_scripts.FILES, source.resolve().name)
-    waiting = [_Packed(source, top, source.stat())]
-    while waiting:
-        one = waiting.pop()
-        if stat.S_ISLNK(one.facts.st_mode):
-            if leads_out(one.lead, one.path.parent, source):
-                report.leave_out(f"left out the link `{one.path}`: it leads out of the folder")
-                continue
-        elif stat.S_ISREG(one.facts.st_mode):
-            report.count(one.facts.st_size)
-        elif stat.S_ISDIR(one.facts.st_mode):
-            waiting += [
-                _packed(path, one.name) for path in sorted(one.path.iterdir(), reverse=True)
-            ]
-        else:
-            report.leave_out(f"left out `{one.path}`: it is neither file, folder nor link")
-            continue
-        yield one
-
-
-def _packed(path: Path, folder: str) -> _Packed:
-    facts = path.lstat()
-    lead = ""
-    if stat.S_ISLNK(facts.st_mode):
-        lead = os.readlink(path)  # noqa: PTH115 - a Path is not that text
-    return _Packed(path, posixpath.join(folder, path.name), facts, lead)
+    top, facts = posixpath.join(tar_scripts.FILES, source.resolve().name), source.stat()
+    yield _Packed(source, top, facts)
+    if not stat.S_ISDIR(facts.st_mode):
+        report.count(facts.st_size)
+        return
+    for name, state in read_tree(source, report.leave_out, whole=True).items():
+        path = source / name
+        facts = path.lstat()
+        if stat.S_ISREG(facts.st_mode):
+            report.count(facts.st_size)
+        yield _Packed(path, f"{top}/{name}", facts, state[1] if state[0] == "l" else "")
 
 
 def _archive(packed: Sequence[_Packed], report: CopyReport, *, preserve: bool) -> Iterator[bytes]:

@@ -72,7 +72,7 @@ def _the_only_one(config: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        hint = "it is still starting: wait for it"
+        hint = "it is still starting; wait a moment"
         for record in _records(config):
             hint = f"`jlr open {record.selector}` opens it; `jlr stop {record.selector}` ends it"
         raise Busy("a demo already runs", hint=hint) from None

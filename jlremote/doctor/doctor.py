@@ -20,11 +20,13 @@ from jlremote.hosts.engines import Search, searched
 from jlremote.hosts.links import link_on
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.rollback import undisturbed
+from jlremote.images import image_names
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.host.contract import Steps
@@ -61,6 +63,8 @@ def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], N
     this = _Examination(request, replace(context, asker=asker), tell, Diagnosis(), asker)
     this.look_at_laptop()
     if request.host is not None:
+        if request.image and this.settled(request.host).get("runtime") not in IMAGE_RUNTIMES:
+            image_names.check(request.image)
         this.look_at_host(request.host)
         return verdict(this.diagnosis.findings, f"`{request.host}`", PROOF)
     return verdict(this.diagnosis.findings, "this machine")
@@ -130,7 +134,7 @@ class _Examination:
         )
 
     def _trial(self, link: Link) -> Trial:
-        settled = self._settled(link.name)
+        settled = self.settled(link.name)
         record: SessionRecord | None = None
         with suppress(JlrError):  # the check of the folders has reported it
             records = [one for one in sessions.load_all() if one.host == link.name]
@@ -180,7 +184,7 @@ class _Examination:
             search = searched(link, sudo=sudo)
         return Containers(search.likeliest), search
 
-    def _settled(self, name: str) -> dict[str, Any]:
+    def settled(self, name: str) -> dict[str, Any]:
         options = {
             "runtime": self.request.runtime,
             "sudo": self.request.sudo,

@@ -30,14 +30,20 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.kernel_socket import KernelSocket, open_socket
+from jlremote.jupyter.kernel_socket import open_socket
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import survey
+from jlremote.kernels.execution import ExecRequest, execute_in
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.output.runs import output_of
+from jlremote.output.view import lines_of
 from jlremote.place.host.contract import run_script
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.text import one_line
 
 QUESTION, ANSWER = "6*7", "42"
+# A kernel's first start imports IPython, and the host may be busy.
+ANSWER_SECONDS = 60.0
 PROOF = "kernel"
 ANY_PORT = 0
 Tell = Callable[[Finding], None]
@@ -63,7 +69,6 @@ class SessionChecks:
         self._container, self._server = trial.found.container, trial.found.server
         self._forward: ForwardStatus | None = None
         self._kernel = ""
-        self._line: KernelSocket | None = None
 
     def examine(self) -> None:
         """Try one check after the other, and report each."""
@@ -176,13 +181,16 @@ class SessionChecks:
         except AccessRefused:
             return skip("Jupyter asks for its password, which jlr does not have")
         self.made.callback(_quietly, self._api.end_kernel, self._kernel)
-        self._line = open_socket(self._api, self._kernel)
-        self.made.callback(self._line.close)
+        open_socket(self._api, self._kernel).close()
         return fine("answers through the tunnel")
 
     def _judge_kernel(self) -> Finding:
-        assert self._line is not None
-        answer = self._line.result(QUESTION)
+        request = ExecRequest(self._name, (QUESTION,), seconds=ANSWER_SECONDS)
+        try:
+            told = execute_in(self._kernel, self._api, request, self.context)
+            answer = one_line("\n".join(lines_of(map(output_of, told))))
+        except JlrError as error:
+            raise JlrError(f"the kernel did not answer `{QUESTION}`: {error.message}") from error
         if ANSWER not in answer:  # R prints `[1] 42`
             return from_error(JlrError(f"the kernel answers that {QUESTION} is {answer}"))
         return fine(f"{QUESTION} is {answer}")

@@ -94,7 +94,7 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
     words: list[str] = []
     with contextlib.suppress(ValueError):
         words = shlex.split(name or "")
-    with contextlib.suppress(webbrowser.Error, ValueError):
+    with contextlib.suppress(webbrowser.Error, ValueError, IndexError):  # a blank one is no word
         # All of a name in `BROWSER` without `%s` is for the library the program's name.
         if not words[1:] or "%s" in (name or ""):
             browser = webbrowser.get(name)

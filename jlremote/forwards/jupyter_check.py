@@ -29,8 +29,8 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
         raise why_silent(link, forward, silent) from silent
     except IdentityRefused as refused:
         raise IdentityRefused(
-            f"{refused.message}, though its file has this token; it may know users by other "
-            "means, as by a proxy's header",
+            f"{refused.message}, though its file has this token; it may log users in by "
+            "other means, for example by a proxy",
             hint=_anew(link, forward.session, "whose token works"),
         ) from refused
 

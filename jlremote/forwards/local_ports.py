@@ -136,7 +136,7 @@ def check_free(port: int, host: str, name: str | None) -> None:
         if error.errno != errno.EADDRINUSE:
             raise JlrError(
                 f"cannot listen on port `{port}` of this machine: {reason_of(error)}",
-                hint="ports from 1024 on are for everyone",
+                hint="take a port from 1024 on; lower ones are root's",
             ) from error
         record = sessions.find(host, name) if name is not None else None
         if record is not None and record.forwarded and port == record.local_port:

@@ -48,7 +48,7 @@ def parse_request(text: str) -> GpuRequest:
         return _counted(bare, int(counted[1] or 1))
     if all(_NAME.fullmatch(name) for name in names):
         return GpuRequest("named", bare, names=names)
-    if "=" in bare:
+    if re.match(r"[\"a-z]+=[^\s=]", bare):
         return GpuRequest("engine", bare)
     raise Usage(
         f"`{one_line(text)}` is not a GPU selection",
@@ -137,7 +137,7 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     if not enough:
         divided = f" and {len(parts)} MIG devices, which do not mix" if parts else ""
         failed = ", ".join(str(gpu.index) for gpu in inventory.gpus if gpu.failed)
-        fails = f" besides GPU {failed}, for which its driver answers with an error"
+        fails = f" besides GPU {failed}, whose driver reports an error"
         gpus = f"{len(whole)} GPU{'s' * (len(whole) != 1)}{divided}{fails if failed else ''}"
         raise NotFound(
             f"`{inventory.place(host)}` has {gpus}, and {count} were asked for",
@@ -196,8 +196,8 @@ def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
     whole = ",".join(dict.fromkeys(device.place for device in devices if not device.is_part))
     if parts and whole:
         raise Usage(
-            f"`--gpus` names GPUs of `{host}` ({whole}) and MIG devices ({parts}), which do not "
-            "mix: a program that sees a MIG device sees no GPU",
+            f"`--gpus` names GPUs of `{host}` ({whole}) and MIG devices ({parts}), which cannot "
+            "be combined: a program with a MIG device sees no whole GPU",
             hint=f"`--gpus device={whole}` or `--gpus device={parts}`, in a session each",
         )
 

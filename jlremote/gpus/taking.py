@@ -72,8 +72,8 @@ def ask(
         script = f"status=0\n{leases.keep_for(lease, ('sh', '-c', asked))}echo made\n"
         if note and run_script(host, script).stdout.strip():
             note(
-                f"the GPUs of `{one.name}` on `{host.name}` were not reserved, and are again; "
-                "others may have taken them meanwhile"
+                f"the GPUs of `{one.name}` on `{host.name}` had lost their reservation "
+                "and have it again; others may use them by now"
             )
     return inventory
 

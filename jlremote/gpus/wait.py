@@ -104,7 +104,7 @@ def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | No
         attempt(start.host, _ending(start.name))
         return None
     start.undo.callback(attempt, start.host, _ending(start.name))
-    start.note(f"`{start.name}` takes the place of its earlier start in the queue")
+    start.note(f"`{start.name}` keeps the place in the queue of its earlier start")
     return _await(start, wish)
 
 

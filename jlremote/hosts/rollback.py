@@ -18,7 +18,7 @@ from jlremote.errors import JlrError
 # After this time of clean-up another Ctrl-C is meant.
 UNDISTURBED_SECONDS = 1.0
 UNDONE = "interrupted"
-LEFT = "interrupted again: what was begun may still be there; `jlr list` shows sessions"
+LEFT = "interrupted again: some of it may be left; `jlr list` shows the sessions"
 
 
 @contextmanager

@@ -76,6 +76,8 @@ def remove(
         Busy: a container uses one; then none is removed.
         JlrError: the answer was no, or the engine refuses.
     """
+    for typed in images:
+        image_names.check(typed)
     link, engine = _engine(host, context, wanted)
     selection = Selection(host, _stored(link, engine, context))
     for typed in images:

@@ -141,7 +141,7 @@ def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str
             pause = next(pauses, None)
             if lost is None or pause is None:
                 raise error
-            start.note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
+            start.note(f"{lost.message}; looking again for the job in {pause:.0f} s")
             threading.Event().wait(pause)
 
 

@@ -6,23 +6,17 @@ of all versions speak it as JSON to a client that asks for no subprotocol.
 
 from __future__ import annotations
 
-import json
-import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
-from jlremote.errors import JlrError, Unreachable
+from jlremote.errors import Unreachable
 from jlremote.jupyter.api import JupyterApi
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.host.contract import ODD
-from jlremote.untrusted import document
 
-# A kernel's first start imports IPython, and the host may be busy.
-ANSWER_SECONDS = 60.0
 MOST_BYTES = 256 << 20  # of one message: a video is one, too
 
 
@@ -41,10 +35,10 @@ class KernelSocket:
         with _told_of_loss():
             self._socket.send(data, 0x2 if isinstance(data, bytes) else 0x1)
 
-    def receive(self, seconds: float | None = None) -> str | bytes:
-        """Return the next message, within some seconds; raise `NoWebSocket` if none comes."""
+    def receive(self) -> str | bytes:
+        """Return the next message; raise `NoWebSocket` if the connection is lost."""
         with _told_of_loss():
-            self._socket.settimeout(seconds)
+            self._socket.settimeout(None)
             data: str | bytes = self._socket.recv()
         if not data:
             raise NoWebSocket("Jupyter has closed the kernel's WebSocket")
@@ -53,40 +47,6 @@ class KernelSocket:
     def close(self) -> None:
         with _told_of_loss(), suppress(OSError):
             self._socket.close(timeout=0)
-
-    def result(self, code: str, timeout: float = ANSWER_SECONDS) -> str:
-        """Run `code` and return its value, as the kernel would show it.
-
-        Raises:
-            JlrError: it has no value, fails, or does not end within `timeout` seconds.
-        """
-        deadline = time.monotonic() + timeout
-        request = os.urandom(16).hex()
-        header = {"msg_id": request, "msg_type": "execute_request", "version": "5.3"}
-        content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
-        try:
-            self.send(json.dumps(message | {"channel": "shell"}))
-            while time.monotonic() < deadline:
-                answer = document(self.receive(max(0.1, deadline - time.monotonic())))
-                if answer["parent_header"].get("msg_id") == request:
-                    value = _result(answer)
-                    if value is not None:
-                        return value
-        except (NoWebSocket, *ODD) as error:
-            raise JlrError(f"the kernel did not answer `{code}`: {error}") from error
-        raise JlrError(f"the kernel did not answer `{code}` within {timeout:g} s")
-
-
-def _result(message: dict[str, Any]) -> str | None:
-    content = message["content"]
-    if message["msg_type"] == "execute_result":
-        return str(content["data"]["text/plain"])
-    if message["msg_type"] == "error":
-        raise JlrError(f"the kernel failed: {content['ename']}: {content['evalue']}")
-    if content.get("execution_state") == "idle":
-        raise JlrError("the kernel gave no result")
-    return None
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def read_listening(output: str) -> Listeners:
         user, held = whole_number(facts["user"]), socket_inodes(facts["held"])
         return Listeners(user, facts["python"], tuple(ranked), held)
     except (KeyError, ValueError) as nonsense:
-        raise JlrError(f"cannot read what listens there: {nonsense!r}") from nonsense
+        raise JlrError(f"cannot read the list of what listens there: {nonsense!r}") from nonsense
 
 
 # A server that ends lets go of its port first.
@@ -172,7 +172,7 @@ def same_container(
     container = refuse_halted(host, place.name, runtime, container)
     again = f"start the session again: `jlr start {host} {place.name}`"
     if container.id != place.container_id:  # behind one name may be several machines
-        raise ContainerGone("the host is another machine than before", hint=again)
+        raise ContainerGone("the host was replaced by another machine", hint=again)
     # A job has a successor of the same name, with the session's local port.
     if container.started_at != place.started_at and not container.in_job:
         what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
@@ -272,6 +272,6 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
         return
     owner = "another container or program" if runtime.has_containers else "another user's program"
     raise PortTaken(
-        f"{owner} listens on port {known.port}, and none of `{known.place.name}`",
+        f"{owner} has port {known.port}, and not a program of `{known.place.name}`",
         hint="let your program listen on another port, and forward that one",
     )

@@ -37,8 +37,6 @@ LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
 LAUNCHER = re.compile(r'printf %s (\S+) >"\$directory/user"')
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
-VARIABLES = "config/variables"  # the names of those that the server was given, a line
-GIVEN = "given-"  # begins the file with their values, until the launch whose id follows reads it
 POLLS_A_SECOND = 40
 JOINED_TURNS = 6
 ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
@@ -119,19 +117,6 @@ def look_at_recorder(runtime: Runtime, name: str) -> str:
 def look_at_use(runtime: Runtime, name: str) -> str:
     """Return the script that prints what keeps a server with an idle stop, a reason a line."""
     return session_directory(runtime, name) + 'cat "$directory/awake" 2>/dev/null; :\n'
-
-
-def forget_variables(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that deletes variables which a launch was given and did not read."""
-    return session_directory(runtime, name) + f'rm -f "$directory"/{GIVEN}{launch_id}\n'
-
-
-def show_variables(runtime: Runtime, name: str, pid: int) -> str:
-    """Return the script that prints `VARIABLES` as a record, then a server's environment."""
-    return session_directory(runtime, name) + (
-        f"""printf '%s{RECORD}' "$(cat "$directory/{VARIABLES}" 2>/dev/null)"\n"""
-        f"cat /proc/{pid}/environ\n"
-    )
 
 
 _OWN_FOLDER = '"$directory"/runtime'
@@ -281,7 +266,6 @@ def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: 
     """
     return session_directory(runtime, name) + (
         '[ ! -d "$directory" ] || echo stopped >"$directory/ended"\n'
-        f'rm -f "$directory"/{GIVEN}*\n'  # of starts that were cut off
         # `read` is built into the shell: a program for each look would slow down the server's end.
         f"same() {{ {{ read -r stat </proc/{pid}/stat; }} 2>/dev/null || return; case $stat in "
         # A zombie has ended; in a container without an init it stays.

@@ -47,4 +47,5 @@ def of_notebook(typed: str, api: JupyterApi) -> Kernel:
     from jlremote.output.reading import chosen  # it loads much that no other kernel needs
 
     known = {each.notebook: each for each in reversed(api.kernels_with_paths())}
-    return known[chosen(typed, known, "no kernel runs for")]
+    starts = "its page starts one, which `jlr open` opens"
+    return known[chosen(typed, known, "no kernel runs for", starts)]

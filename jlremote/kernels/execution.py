@@ -30,7 +30,6 @@ from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.jupyter.kernel_socket import KernelSocket
 from jlremote.kernels import exec_kernel
 from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
-from jlremote.laptop.sessions import SessionRecord
 from jlremote.output.recorded_files import KINDS, Record
 from jlremote.output.runs import new_run
 from jlremote.questions import Question
@@ -58,18 +57,19 @@ class ExecRequest:
 
 @dataclass(frozen=True)
 class ExecPlace:
-    """A session and the kernel that runs the code."""
+    """A session, by its host and name, and the kernel that runs the code."""
 
-    session: SessionRecord
+    session: str
     kernel: Kernel
 
     def rest(self, run: str, option: str = "") -> str:
         """Return the command that shows what a run printed."""
-        return f"jlr output {option}{shlex.quote(self.session.selector)} {run}"
+        return f"jlr output {option}{shlex.quote(self.session)} {run}"
 
     def to_json(self) -> dict[str, Any]:
-        place = {"host": self.session.host, "name": self.session.name}
-        return place | {"notebook": self.kernel.notebook, "kernel": self.kernel.id}
+        host, _, name = self.session.rpartition("/")
+        kernel = self.kernel
+        return {"host": host, "name": name, "notebook": kernel.notebook, "kernel": kernel.id}
 
 
 def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generator[Record]]:
@@ -88,13 +88,21 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
         kernel = exec_kernel.of_exec(api, context)
     else:
         kernel = exec_kernel.of_notebook(request.notebook, api)
-    place = ExecPlace(session, kernel)
+    place = ExecPlace(session.selector, kernel)
     if kernel.state == "busy" and not request.waits:
         raise Busy(
             f"the kernel of `{one_line(kernel.notebook)}` is busy",
             hint=f"leave out `--no-wait` to wait, or see `jlr output -f {session.selector}`",
         )
     return place, _Execution(place, api, request, context).records()
+
+
+def execute_in(
+    kernel: str, api: JupyterApi, request: ExecRequest, context: Context
+) -> Generator[Record]:
+    """Yield what cells say in a kernel that no other client uses; Ctrl-C ends this command."""
+    place = ExecPlace(str(request.selector), Kernel("", "idle", "", id=kernel))
+    return _Execution(place, api, request, context).told()
 
 
 class _Execution:
@@ -117,19 +125,24 @@ class _Execution:
         self._tries = 0  # to come back
 
     def records(self) -> Generator[Record]:
+        """Yield what the cells say, heed Ctrl-C, and tell what goes on where it is not read."""
+        try:
+            with on_ctrl_c(self._interrupted):
+                yield from self.told()
+        except GeneratorExit:
+            if not self._interrupts:
+                self._context.progress.note(self._goes_on())
+            raise
+
+    def told(self) -> Generator[Record]:
         self._kernel.begin()
         if self._waits:
             self._context.progress.note("the kernel is busy; waiting for the cell that runs")
         try:
-            with on_ctrl_c(self._interrupted):
-                for code in self._request.cells:
-                    yield from self._records_of(code)
-                    if self._status != "ok":
-                        return
-        except GeneratorExit:  # as where the output's reader has ended
-            if not self._interrupts:
-                self._context.progress.note(self._goes_on())
-            raise
+            for code in self._request.cells:
+                yield from self._records_of(code)
+                if self._status != "ok":
+                    return
         finally:
             if self._socket is not None:
                 self._kernel.leave(self._socket)
@@ -161,15 +174,8 @@ class _Execution:
                 return self._kernel.events.get(timeout=max(0, min(left, _TURN_SECONDS)))
             except queue.Empty:
                 if self._until is not None and left <= 0:
-                    raise self._late() from None
-
-    def _late(self) -> Busy:
-        after = in_words(round(self._request.seconds or 0))
-        if not self._sent:
-            why = "is busy" if self._socket else "does not answer"
-            return Busy(f"the kernel {why} after {after}, and the code was not run")
-        shows = f"`{self._place.rest(self._run, '-f ')}` shows the rest"
-        return Busy(f"`{self._run}` goes on after {after}", hint=shows)
+                    after = in_words(round(self._request.seconds or 0))
+                    raise Busy(f"after {after}: {self._goes_on()}") from None
 
     def _ended(self, why: str) -> JlrError:
         if not self._sent:
@@ -264,7 +270,7 @@ class _Execution:
 
     def _goes_on(self) -> str:
         if not self._sent:
-            return "the code was not run"
+            return f"the code was not run: the kernel {'is busy' if self._waits else 'is silent'}"
         goes_on = "runs on" if self._begun else "waits for another cell, and will run"
         return f"`{self._run}` {goes_on}; `{self._place.rest(self._run, '-f ')}` shows the rest"
 
@@ -285,7 +291,7 @@ class _Execution:
     def _reach(self) -> JupyterApi:
         """Return the way to Jupyter after a loss; raise `NotFound` where the session has ended."""
         try:
-            _, forward, _ = answering(self._place.session.selector, self._context)
+            _, forward, _ = answering(self._place.session, self._context)
         except Unreachable as lost:
             if not self._told_loss:
                 self._told_loss = True

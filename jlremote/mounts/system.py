@@ -238,7 +238,7 @@ def resolved(path: str, mounted: Collection[str]) -> str:
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise Usage(f"`{path}` is a circle of symbolic links")
+            raise Usage(f"`{path}` is a symbolic link that leads back to itself")
         waiting += _names(target)
         done = "/" if target.startswith("/") else os.path.dirname(done)  # noqa: PTH120
     return done

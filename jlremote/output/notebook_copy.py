@@ -64,7 +64,7 @@ class Saved:
 
 def check_destination(copy: Path, *, force: bool) -> None:
     """Check early that a copy can be written; raise `Usage` if the file exists, or no folder."""
-    if copy.is_dir():
+    if copy.is_dir():  # the notebook's name is the host's
         return
     if os.path.lexists(copy) and not force:
         named = f"--save {shlex.quote(str(copy))} --force"
@@ -89,7 +89,7 @@ def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Sa
     names = [run.notebook for run in recorded.runs if run.notebook]
     if not names:
         raise NotFound("no cell of a notebook has run", hint="`jlr output` shows what was recorded")
-    name = names[-1]
+    *_, name = [each for each in names if each.endswith(".ipynb")] or names
     if len(set(names)) > 1:
         context.progress.note(f"copying `{one_line(name)}`, which ran last")
     runs = [run for run in recorded.runs if run.notebook == name]

@@ -55,18 +55,19 @@ def recorded(
     host = link_of(session, context)
     served = recording.revive(host, session, context)
     runs = Runs()
-    reader, records = _all(host, session, end_only=end_only)
+    of_run = notebook is not None and is_run(notebook)  # which may be an old one
+    reader, records = _all(host, session, end_only=end_only and not of_run)
     records.sort(key=attrgetter("time"))  # a piece may have got its later name between two looks
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
-        if is_run(notebook):
-            selected = _only(notebook, selected, session)
-        else:
-            name = chosen(notebook, [run.notebook for run in selected])
-            selected = [run for run in selected if run.notebook == name]
+        named = notebook if of_run else chosen(notebook, [r.notebook for r in selected])
+        selected = [run for run in selected if named in (run.request, run.notebook)]
+        if not selected:
+            waits = f"`jlr output -f {shlex.quote(session.selector)} {named}` waits for it"
+            raise NotFound(f"no run `{named}` is recorded in `{session.selector}`", hint=waits)
         kernels = {run.kernel for run in selected}
         lost = [record for record in lost if record.kernel in kernels]
     return Recorded(session, host, selected, lost, reader.left_out)
@@ -194,7 +195,10 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
 
 
 def chosen(
-    typed: str, notebooks: Iterable[str | None], missing: str = "no output is recorded of"
+    typed: str,
+    notebooks: Iterable[str | None],
+    missing: str = "no output is recorded of",
+    hint: str = "no cell has run",
 ) -> str:
     """Return the path of the notebook that was typed in full, or by its end.
 
@@ -209,18 +213,11 @@ def chosen(
         return matches[0]
     names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
     if matches:
-        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
+        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of it: {names}")
     raise NotFound(
         f"{missing} a notebook `{typed}`",
-        hint=did_you_mean(typed, known) or (f"known: {names}" if names else "no cell has run"),
+        hint=did_you_mean(typed, known) or (f"known: {names}" if names else hint),
     )
-
-
-def _only(ident: str, runs: list[Run], session: SessionRecord) -> list[Run]:
-    if found := [run for run in runs if run.request == ident]:
-        return found
-    waits = f"`jlr output -f {shlex.quote(session.selector)} {ident}` waits for it"
-    raise NotFound(f"no run `{ident}` is recorded in `{session.selector}`", hint=waits)
 
 
 def _of_run(records: Iterable[Record | None], run: str) -> Iterator[Record | None]:

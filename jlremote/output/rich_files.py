@@ -18,15 +18,15 @@ _BASE64 = {
 }
 
 
-def save(output: Output, folder: Path, name: str) -> list[Path]:
+def save(output: Output, folder: Path, name: str) -> list[str]:
     """Write what an output has beside its text to new files of a folder; return their paths."""
     written = []
-    for kind, value in output.get("data", {}).items():
+    for kind, value in output["data"].items():
         text = "".join(map(str, value)) if isinstance(value, list) else str(value)
         if (content := _content(kind, text)) is not None:
             file = folder / local_name(name, {**_TEXT, **_BASE64}[kind])
             paths.write_new(file, content)
-            written.append(file)
+            written.append(str(file))
     return written
 
 

@@ -6,15 +6,11 @@ it brought is in `OWN`, with the state in which each file was left: what has ano
 changed here, and stays.
 """
 
-import errno
-import filecmp
 import json
 import os
-import shutil
+import signal
 import stat
 import sys
-import tarfile
-import time
 import zlib
 from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Set
@@ -155,29 +151,20 @@ class _Folder:
         return state_of(self.path(name))
 
     def lock(self) -> None:
-        """Make the private folder, and wait for its lock."""
+        """Make the private folder, and wait for its lock, which this process has to its end."""
+        import fcntl  # which Windows lacks, where the laptop's half may run
+
         os.makedirs(self.top, exist_ok=True)
-        try:
+        with suppress(FileExistsError):
             os.mkdir(self.own, 0o700)
             with open(os.path.join(self.own, b".gitignore"), "w") as rules:
                 rules.write("*\n")
-        except FileExistsError:
-            pass
-        self.held = os.open(os.path.join(self.own, b"lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        until = time.monotonic() + _BUSY_SECONDS
-        while not self._is_locked():
-            if time.monotonic() > until:
-                sys.exit(BUSY)
-            time.sleep(0.05)
-
-    def _is_locked(self) -> bool:
-        import fcntl  # which Windows lacks, where the laptop's half may run
-
-        try:
-            fcntl.flock(self.held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as failure:  # some file systems have no locks, as Lustre
-            return failure.errno not in (errno.EAGAIN, errno.EACCES)
-        return True
+        lock = os.open(os.path.join(self.own, b"lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        signal.signal(signal.SIGALRM, lambda *_: sys.exit(BUSY))
+        signal.alarm(_BUSY_SECONDS)
+        with suppress(OSError):  # some file systems have no locks, as Lustre
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        signal.alarm(0)
 
     def load(self) -> None:
         """Read the list; without one, or with that of another folder, nothing was brought."""
@@ -191,19 +178,24 @@ class _Folder:
             self.brought = {}
 
     def save(self, brought: Brought) -> None:
-        """Write the list whole, if it has changed."""
+        """Write the list whole, if it has changed.
+
+        It does not wait for the disk: a list that a crash of the host has broken is taken for none.
+        """
         if brought == self.brought and self.by == self.source:
             return
         part = os.path.join(self.own, b"list.part")
         with open(part, "w", encoding="ascii") as file:
-            json.dump({"source": self.source, "brought": brought}, file)
-            file.flush()
-            os.fsync(file.fileno())
+            file.write(json.dumps({"source": self.source, "brought": brought}))
         os.replace(part, os.path.join(self.own, b"list"))
         self.brought, self.by = brought, self.source
 
     def clear(self) -> None:
-        shutil.rmtree(self.new, ignore_errors=True)
+        """Remove what waits for a name, also that of a sync that was cut."""
+        if os.path.exists(self.new):
+            import shutil
+
+            shutil.rmtree(self.new, ignore_errors=True)
 
 
 class _ArrivedFiles:
@@ -217,8 +209,10 @@ class _ArrivedFiles:
 
     def receive(self) -> None:
         """Read the archive to its end."""
+        import tarfile  # slow to load: it is not, where nothing is wanted
+
         ended = None
-        with tarfile.open(fileobj=open(0, "rb", closefd=False), mode="r|") as archive:
+        with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
             for member in archive:
                 source: Any = archive.extractfile(member)
                 archive.members = []  # it would grow with every file
@@ -237,7 +231,7 @@ class _ArrivedFiles:
         _, _, nanoseconds, executable = self.there[name]
         mode = 0o777 if executable else 0o666
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            shutil.copyfileobj(source, file, _PIECE)
+            file.writelines(iter(lambda: source.read(_PIECE), b""))
         os.utime(path, ns=(nanoseconds, nanoseconds))
         return path
 
@@ -248,9 +242,7 @@ class _ArrivedFiles:
         """
         before, later = self.folder.brought, self._later()
         brought = dict(self.plan.brought)
-        for name in self.plan.want:
-            if name in before:
-                brought[name] = before[name]
+        brought.update({name: before[name] for name in self.plan.want if name in before})
         gone = {name: before[name] for name in self.plan.gone}
         self.folder.save({**brought, **gone, **later})
         self._delete([name for name in gone if self._is_in_the_way(name)])
@@ -266,14 +258,10 @@ class _ArrivedFiles:
     def _later(self) -> Brought:
         later: Brought = {}
         for name in self.plan.want:
-            state, known = self.there[name], self.folder.brought.get(name)
-            if name in self.waiting:
-                new = state_of(self.waiting[name])
-            elif state[0] == "f":
-                continue  # it changed while it was read
-            else:
-                new = state
-            later[name] = [state, new, None if known is None else known[1]]
+            state, known = self.there[name], self.folder.brought.get(name, [None, None])
+            if name in self.waiting or state[0] != "f":  # else it changed while it was read
+                new = state_of(self.waiting[name]) if name in self.waiting else state
+                later[name] = [state, new, known[1]]
         return later
 
     def _is_in_the_way(self, name: str) -> bool:
@@ -296,22 +284,28 @@ class _ArrivedFiles:
         if found not in (None, self.plan.found[name]):
             return False  # it was changed a moment ago
         new = self.waiting.get(name, os.path.join(self.folder.new, b"link"))
-        if name in self.plan.compared and not filecmp.cmp(path, new, shallow=False):
+        if name in self.plan.compared and not _is_equal(path, new):
             return False
+        if found == ["d"]:
+            try:
+                os.rmdir(path)
+            except OSError:  # it is not empty
+                return False
         if state == ["d"]:
             if found is not None:
                 os.unlink(path)
             os.mkdir(path)
             return True
-        if found == ["d"]:
-            try:
-                os.rmdir(path)
-            except OSError:
-                return False
         if state[0] == "l":
             os.symlink(state[1].encode("utf-8", "surrogateescape"), new)
         os.replace(new, path)
         return True
+
+
+def _is_equal(one: bytes, other: bytes) -> bool:
+    import filecmp
+
+    return filecmp.cmp(one, other, shallow=False)
 
 
 def _destination(into: Optional[str], name: str) -> str:
@@ -325,21 +319,9 @@ def _destination(into: Optional[str], name: str) -> str:
 
 
 def _request() -> Dict[str, Any]:
-    source = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
-    left = int(_read(source, SIZE_DIGITS))
-    request = json.loads(zlib.decompress(_read(source, left)).decode("ascii"))
+    packed = sys.stdin.buffer.read(int(sys.stdin.buffer.read(SIZE_DIGITS) or sys.exit(1)))
+    request = json.loads(zlib.decompress(packed).decode("ascii"))
     return dict(request)
-
-
-def _read(source: Any, left: int) -> bytes:
-    pieces: List[bytes] = []
-    while left:
-        piece = source.read(left)
-        if not piece:
-            sys.exit("the list of files ends too early")
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
 
 
 def _answer(**words: Any) -> None:
@@ -353,6 +335,7 @@ def _run(request: Dict[str, Any]) -> None:
     if not request["dry"]:
         folder.lock()
     folder.load()
+    before = folder.by if folder.by != folder.source else ""
     plan = decide(there, folder.brought, folder.look, request["overwrite"])
     if plan.gone and not there:
         sys.exit(EMPTY)
@@ -363,7 +346,6 @@ def _run(request: Dict[str, Any]) -> None:
         _act(folder, arrival, plan)
     sent = [name for name in arrival.sent if there[name] != ["d"]]
     ends = {"deleted": plan.gone, "kept": plan.kept, "conflicts": plan.conflicts}
-    before = "" if folder.by == request["source"] else folder.by
     _answer(into=top, sent=sent, before=before, **ends)
 
 
@@ -393,5 +375,5 @@ def main(_argv: List[str]) -> None:
     except OSError as failure:
         where = os.fsdecode(failure.filename or "")
         sys.exit(f"{where}: {failure.strerror}" if where else str(failure))
-    except tarfile.TarError as failure:
-        sys.exit(str(failure))
+    except Exception as failure:  # noqa: BLE001 - of an archive or a list that was cut, mostly
+        sys.exit(f"{type(failure).__name__}: {failure}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.containers import server_variables
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
@@ -16,7 +15,6 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.listing.session_report import SessionReport
-from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import naming, session_selection
@@ -25,13 +23,12 @@ from jlremote.sessions.stop import stop
 
 
 def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
-    """Stop a session as `stop` does, and start it with its ports, variables, Python and idle stop.
+    """Stop a session as `stop` does, and start it with its ports, Python and idle stop.
 
     Raises:
         NotFound: there is no such session.
         Busy: kernels or programs work, without `force`.
-        JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it,
-            or its variables cannot be read.
+        JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it.
     """
     record = session_selection.chosen(
         selector, context, as_shared=request.force, guess=not request.destroys, by_name=True
@@ -41,16 +38,12 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
         found = survey(host, runtime, record.name)
     naming.refuse_other_owner(record.host, record.name, found.whose, agreed=request.force)
     _refuse_unless_it_stays(record, runtime, found, host)
-    again = _again(record, runtime, found, host)
+    again = _again(record, runtime, found)
     stop(record.selector, request, context)
     if runtime.in_jobs:
         renew(record.selector, context)
         return start(again, context)
-    try:
-        report = start(again, context)
-    except BaseException:
-        _note_variables(again, context)
-        raise
+    report = start(again, context)
     if not report.started_here and not request.destroys:
         forced = stop_command(record.host, record.name, StopRequest(force=True, again=True))
         raise JlrError(
@@ -74,16 +67,13 @@ def _refuse_unless_it_stays(
         )
 
 
-def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> StartRequest:
-    server, variables = found.server, tuple[str, ...]()
-    if server is not None and runtime.has_containers:
-        variables = server_variables.given(host, runtime, record.name, server)
+def _again(record: SessionRecord, runtime: Runtime, found: Survey) -> StartRequest:
+    server = found.server
     python = server.called if server and server.called.startswith("/") else None
     return StartRequest(
         record.host,
         record.name,
         runtime=record.runtime,
-        options=ContainerOptions(environment=variables),
         ports=tuple(port.port for port in record.ports),
         python=python if runtime.on_host else None,
         idle_stop=server.idle_stop or None if server else None,
@@ -91,17 +81,6 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -
         allow_open=record.open_allowed,
         as_shared=record.shared,
     )
-
-
-def _note_variables(again: StartRequest, context: Context) -> None:
-    names = [shlex.quote(item.partition("=")[0]) for item in again.options.environment]
-    if names:
-        given = " ".join(f"--env {name}" for name in names)
-        anew = " ".join(f"--env {name}=…" for name in names)
-        context.progress.note(
-            f"Jupyter has ended, and its `{given}` with it; set it again: "
-            f"`jlr start {again.host} {again.container} {anew}`"
-        )
 
 
 @dataclass(frozen=True)

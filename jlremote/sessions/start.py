@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client  # noqa: F401 - for `JupyterApi`, loaded while the link's process begins
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace

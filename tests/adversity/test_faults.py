@@ -13,16 +13,17 @@ import shutil
 import signal
 import socket
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from jlremote.link.connection.backoff import FLAPPING_SECONDS
+from jlremote.link.connection.backoff import FLAPPING_LOSSES, FLAPPING_SECONDS, STEADY_SECONDS
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.disks import disk, fill
@@ -60,6 +61,7 @@ class Scene:
         engine_socket: a link to dockerd's socket, which is where the host's user has it.
         authorized: the file of the keys that the host accepts.
         clock: holds the seconds by which the laptop's clock is wrong.
+        losses: when the connection was lost.
     """
 
     work: Work
@@ -71,6 +73,7 @@ class Scene:
     engine_socket: Path
     authorized: Path
     clock: Path
+    losses: deque[float] = field(default_factory=lambda: deque(maxlen=FLAPPING_LOSSES - 1))
 
     @property
     def link(self) -> psutil.Process:
@@ -85,9 +88,16 @@ class Scene:
         return folder / f"{HOST}+{self.container.name}.json"
 
     def cut(self) -> None:
-        """End every connection; one of many within seconds would rightly be followed by a pause."""
-        time.sleep(FLAPPING_SECONDS / 2)
+        """End every connection."""
+        self.before_a_loss()
         self.line.cut()
+
+    def before_a_loss(self) -> None:
+        """Wait: one of many losses within seconds would rightly be followed by a pause."""
+        many = len(self.losses) == self.losses.maxlen
+        since = time.monotonic() - self.losses[0] if many else FLAPPING_SECONDS
+        time.sleep(max(STEADY_SECONDS, FLAPPING_SECONDS - since))
+        self.losses.append(time.monotonic())
 
     def told(self) -> dict[str, Any]:
         """Return what `jlr list` says of the session, in time."""
@@ -267,7 +277,7 @@ def test_a_key_that_the_host_no_longer_accepts_is_told_and_used_once_it_does(sce
 
 def test_all_of_the_users_processes_on_the_host_are_killed(scene: Scene) -> None:
     """As an administrator does, or systemd at the end of a session there."""
-    time.sleep(FLAPPING_SECONDS / 2)
+    scene.before_a_loss()
     scene.account.end_processes()
     scene.goes_on()
 

@@ -90,8 +90,8 @@ class Bench:
                 0.4,
             ),
             Contest(
-                "`jlr start`, nothing there and no link, to `docker run` of JupyterLab "
-                "until it answers",
+                "`jlr start`, nothing there and no link, to `ssh docker run` of JupyterLab and "
+                "`ssh -fNL` until it answers",
                 self._cold,
                 self._cold_by_hand,
                 1.25,
@@ -130,20 +130,31 @@ class Bench:
         return self._jlr("start", "lab", self._warm.name, "--no-browser")
 
     def _attach_by_hand(self) -> float:
-        master = f"{self.laptop.folder}/hand-made"
-        ssh = ("ssh", "-F", str(self.laptop.ssh_config))
-        forward = f"{HAND_MADE_PORT}:{self._warm.address}:8888"
-
         def attach() -> None:
-            self._run(*ssh, "-fNL", forward, "-M", "-S", master, "lab")
+            self._forward_by_hand(self._warm)
             listing = ("docker", "exec", self._warm.name, "jupyter", "server", "list")
-            # A connection of its own, as the shell functions that people use have it.
-            self._run(*ssh, "-S", "none", "lab", *listing)
+            self._ssh(*listing)
 
+        return self._timed_by_hand(attach)
+
+    def _timed_by_hand(self, action: Callable[[], None]) -> float:
         try:
-            return timed(attach)
+            return timed(action)
         finally:
-            self._run(*ssh, "-S", master, "-O", "exit", "lab")
+            self._run(*self._shared_ssh, "-O", "exit", "lab")
+
+    @property
+    def _shared_ssh(self) -> tuple[str, ...]:
+        master = f"{self.laptop.folder}/hand-made"
+        return ("ssh", "-F", str(self.laptop.ssh_config), "-S", master)
+
+    def _forward_by_hand(self, container: Container) -> None:
+        forward = f"{HAND_MADE_PORT}:{container.address}:8888"
+        self._run(*self._shared_ssh, "-fNL", forward, "-M", "lab")
+
+    def _ssh(self, *argv: str) -> None:
+        # A connection of its own, as the shell functions that people use have it.
+        self._run("ssh", "-F", str(self.laptop.ssh_config), "-S", "none", "lab", *argv)
 
     def _cold(self) -> float:
         self._jlr("stop", self._warm.name)  # or the new link would first bring that one back
@@ -155,26 +166,32 @@ class Bench:
             self._jlr("rm", name, "--force", "--yes")
 
     def _cold_by_hand(self) -> float:
+        container = Container(self._engine, self._containers.name())
         command = ("jupyter", "lab", "--ip=0.0.0.0", "--allow-root", "--no-browser")
-        started = time.perf_counter()
-        container = self._containers(IMAGE, *command)
-        wait_for_answer(container)
-        taken = time.perf_counter() - started
+
+        def create() -> None:
+            self._ssh("docker", "run", "--detach", "--name", container.name, IMAGE, *command)
+            self._forward_by_hand(container)
+            wait_for_answer()
+
+        taken = self._timed_by_hand(create)
         self._engine.docker("rm", "--force", container.name)
         return taken
 
 
-def wait_for_answer(container: Container) -> None:
-    """Return once Jupyter's API answers at the container's address."""
-    address, limit = container.address, time.monotonic() + PATIENCE
+def wait_for_answer() -> None:
+    """Return once Jupyter's API answers through the forward that was made by hand."""
+    limit = time.monotonic() + PATIENCE
     while time.monotonic() < limit:
         with suppress(OSError):
-            connection = http.client.HTTPConnection(address, 8888, timeout=PATIENCE)
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", int(HAND_MADE_PORT), timeout=PATIENCE
+            )
             connection.request("GET", "/api")
             connection.getresponse().read()
             return
         time.sleep(0.005)  # refused: nothing that could be awaited tells when it listens
-    raise TimeoutError(address)
+    raise TimeoutError(HAND_MADE_PORT)
 
 
 def run_to_its_end(

@@ -51,30 +51,30 @@ class Streams:
         block = parts.laptop.jlr("config", "ssh").stdout
         own = f"Host *\n ControlPath {parts.laptop.folder}/%C\n"
         self._config.write_text(f"{block}{theirs}{own}", encoding="utf-8")
-        self._ssh = ("ssh", "-F", str(self._config))
-        self._by_hand = (*self._ssh, "lab", "docker", "exec", "-i", self._name)
+        self.ssh = ("ssh", "-F", str(self._config))
+        self._by_hand = (*self.ssh, "lab", "docker", "exec", "-i", self._name)
         self.noise = folder / "noise"
         self.noise.write_bytes(os.urandom(1 << 20) * MEGABYTES)
 
     @contextmanager
     def connected(self) -> Iterator[None]:
         """Open the connections, and put the noise on the host and into the container."""
-        self.seconds((*self._ssh, "-fNM", "lab"))
+        self.seconds((*self.ssh, "-fNM", "lab"))
         try:
-            self.seconds((*self._ssh, f"{self._name}.jlr", "true"))
-            for place in (self._by_hand, (*self._ssh, "lab")):
+            self.seconds((*self.ssh, f"{self._name}.jlr", "true"))
+            for place in (self._by_hand, (*self.ssh, "lab")):
                 self.seconds((*place, f"sh -c 'cat >{THERE}'"), self.noise)
             yield
         finally:
-            self.seconds((*self._ssh, "lab", f"rm -f {THERE}*"))
-            self.seconds((*self._ssh, "-O", "exit", "lab"))
+            self.seconds((*self.ssh, "lab", f"rm -rf {THERE}*"))
+            self.seconds((*self.ssh, "-O", "exit", "lab"))
 
     def rows(self) -> Iterator[Row]:
         """Give what is measured."""
         down, up = ("cat", THERE), ("dd", "of=/dev/null", "bs=64k", "status=none")
         for title, ours in (
             ("`jlr shell`", ("jlr", "shell", self._name, "--")),
-            ("`ssh cont1.jlr`", (*self._ssh, f"{self._name}.jlr")),
+            ("`ssh cont1.jlr`", (*self.ssh, f"{self._name}.jlr")),
         ):
             yield Row(f"{title}, down", (*ours, *down), (*self._by_hand, *down))
             yield Row(f"{title}, up", (*ours, *up), (*self._by_hand, *up), self.noise)
@@ -103,7 +103,7 @@ class Streams:
         """Give the milliseconds of a byte to `cat` in the container and back, of both ways."""
         theirs = self._trip((*self._by_hand, "cat"))
         yield "`jlr shell`", self._trip(("jlr", "shell", self._name, "--", "cat")), theirs
-        yield "`ssh cont1.jlr`", self._trip((*self._ssh, f"{self._name}.jlr", "cat")), theirs
+        yield "`ssh cont1.jlr`", self._trip((*self.ssh, f"{self._name}.jlr", "cat")), theirs
 
     def _trip(self, argv: tuple[str, ...]) -> float:
         pipe, took = subprocess.PIPE, []

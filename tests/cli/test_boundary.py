@@ -92,11 +92,7 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("stop", "--remov"), "no such option `--remov`", "`jlr stop -h`"),
         (("logs", "--tail", "x"), ": `x` is not a whole number of at least 0", "`jlr logs -h`"),
         (("gpus", "x", "--watch", "nan"), "`nan` is not a number from 0.1 to 3600", "`jlr gpus"),
-        (
-            ("shell", "x", "--detach-keys", "c-p"),
-            "`c-p` is not a list of keys",
-            "`jlr shell -h`",
-        ),
+        (("shell", "x", "--detach-keys", "c-p"), "`--detach-keys` cannot be `c-p`", "ctrl-p"),
         (("start", "dgx", "--gpus", ""), "`--gpus` has no value", "leave it out"),
         (("start", "x", "--env-file", "/"), "`--env-file`: `/` is a directory", "jlr start -h"),
         (("stop", "--al"), "no such option `--al`", "`jlr stop -h`"),

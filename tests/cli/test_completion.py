@@ -141,6 +141,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr stop --co", ["--container"]),
         ("jlr completion ", ["bash", "zsh", "fish", "powershell"]),
         ("jlr run dgx --in ", ["cont1", "twin"]),
+        ("jlr exec /etc/host.c", ["/etc/host.conf"]),
         ("jlr run --in c", ["cont1", "cont2"]),
         ("jlr run login --image x --in c", ["cont2"]),
         ("jlr run login --in=c", ["--in=cont2"]),

@@ -12,14 +12,11 @@ import pytest
 from jlremote.errors import Busy
 from jlremote.jupyter.api import Kernel
 from jlremote.kernels.execution import ExecPlace
-from jlremote.laptop.sessions import SessionRecord
 from jlremote.output.recorded_files import Record
 from tests.cli.conftest import Jlr, Workflows
 from tests.output.parts import code, record, stream
 
-PLACE = ExecPlace(
-    SessionRecord("dgx", "cont1", "docker", 8888), Kernel("jlr-exec", "idle", "", "k")
-)
+PLACE = ExecPlace("dgx/cont1", Kernel("jlr-exec", "idle", "", "k"))
 FAILED = record("error", {"ename": "E", "evalue": "e", "traceback": ["\x1b[31mE\x1b[0m: e"]})
 PICTURE = record("display_data", {"data": {"text/plain": "<Figure>", "image/png": "aGk="}})
 LATE = Busy("`run-1` goes on after 4m", hint="`jlr output -f dgx/cont1 run-1` shows the rest")
@@ -90,8 +87,8 @@ def test_events_are_a_line_each_and_an_error_is_an_object(jlr: Jlr, workflows: W
     [
         ((), 2, "one of `-c CODE` and FILE is needed"),
         (("cont1", "x.py", "-c", "1"), 2, "one of `-c CODE` and FILE is needed"),
-        (("x.py",), 6, "there is no file `x.py` here"),
-        (("-c", "1", "--out", "missing"), 6, "there is no folder `missing`"),
+        (("x.py",), 6, "cannot read `x.py`: no such file"),
+        (("-c", "1", "--out", "missing"), 2, "`missing` does not exist"),
         (("-c", "1", "--timeout", "soon"), 2, "`--timeout`"),
     ],
 )

@@ -78,6 +78,18 @@ def test_followed_runs_are_a_line_each_once_they_have_ended(jlr: Jlr, workflows:
     assert [json.loads(line)["execution_count"] for line in lines] == [7, 8]
 
 
+@pytest.mark.parametrize(("status", "exit_code"), [("ok", 0), ("error", 1)])
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_a_run_that_is_followed_to_its_end_gives_its_exit_code(
+    jlr: Jlr, workflows: Workflows, status: str, exit_code: int, flags: tuple[str, ...]
+) -> None:
+    ends, run = record("end", {"status": status}), "run-0123456789ab"
+    for records in ((code("1"), None, ends), (code("1"), ends, stream("late\n"), None)):
+        workflows.will("output.reading.followed", iter(records))
+        assert jlr("output", "-f", run, *flags).code == exit_code
+    assert {call[1][:2] for call in workflows.calls if "followed" in call[0]} == {(None, run)}
+
+
 def test_a_pipe_gets_whole_lines_only(jlr: Jlr, workflows: Workflows) -> None:
     more = (stream("\r 20%"), None, stream("\r 30%"), stream("\rdone\nnext"))
     workflows.will("output.reading.followed", iter([code("1"), *more]))

@@ -31,7 +31,7 @@ def known(laptop: Path) -> None:
         (("10.0.0.5",), ("10.0.0.5", None)),
         ((), ("lab", "work")),
         (("twin",), "`twin` is the name of several sessions"),
-        (("lab/work", "other"), "`lab/work` names a session already"),
+        (("lab/work", "other"), "`lab/work` and `other` both name a session"),
     ],
 )
 def test_a_start_takes_one_word_or_two(

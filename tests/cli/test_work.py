@@ -75,9 +75,13 @@ def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Wo
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--detach-keys", "ctrl-a"), "`--detach-keys` needs `-t`"),
         (("--launcher", "srun"), "`--launcher` needs `--slurm`"),
         (("--cancel-on-interrupt",), "`--cancel-on-interrupt` needs `--slurm`"),
         (("--slurm", "--label"), "`--label` needs a launcher"),
+        (("--slurm", "--gpus", "1"), "`--gpus` is not for a cluster"),
+        (("--slurm", "--sudo"), "`--slurm` runs the command without a container engine"),
+        (("--slurm", "--in", "cont1"), "`--in` and `--slurm` cannot be combined"),
         (("--slurm", "--launcher", "none", "--label"), "`--label` needs a launcher"),
     ],
 )
@@ -290,7 +294,7 @@ def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows:
         (("cont1", "htop"), "htop"),
         (("cont1", "-u", "root", "rsync", "--server", "-v", ".", "a b"), "rsync --server -v . a b"),
         (("-u", "root", "cont1", "git-upload-pack '/a b'"), "git-upload-pack '/a b'"),
-        (("cont1", "-u=root", "git", "log", "--", "a"), "git log -- a"),
+        (("cont1", "-uroot", "git", "log", "--", "a"), "git log -- a"),
         (("cont1", "-u", "root"), None),
         (("cont1",), None),
     ],

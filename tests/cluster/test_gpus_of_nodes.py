@@ -50,7 +50,7 @@ def test_gpus_of_jobs_that_idle_are_not_free_on_their_node(cluster: Cluster) -> 
         cluster.run(NODE, "sh", "-c", put, SMI)
     # A controller that is away is no "none"; it is waited for less long.
     elsewhere = "sed s/Host=controller/Host=localhost/ /etc/slurm/slurm.conf"
-    cluster.run(NODE, "sh", "-c", f"({elsewhere}; echo MessageTimeout=2) >{AWAY}")
+    cluster.run(NODE, "sh", "-c", f"({elsewhere}; echo MessageTimeout=1) >{AWAY}")
     silent = look(cluster, f"export SLURM_CONF={AWAY}")
     assert [gpu.state for gpu in silent.gpus] == ["cannot tell", "cannot tell"]
     assert silent.unseen.startswith("Slurm: ")

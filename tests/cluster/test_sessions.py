@@ -283,7 +283,7 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     cluster.slurm(*update, "state=undrain")
     cluster.slurm("scancel", str(session.report["job"]))
     cluster.slurm(*update, "state=down", "reason=test")
-    ended(session, "CANCELLED: it was cancelled", "; its last words: ")
+    ended(session, "CANCELLED: it was cancelled", "; its last output: ")
     ended(other, "NODE_FAIL: a node that it ran on failed")
     cluster.wait_ready()
     words = ("start", "zih", cancelled, *on_node(1)[:1], "--cpus", "1", "--no-browser")
@@ -355,7 +355,7 @@ def test_ends_by_slurm_are_named_wherever_a_session_is_asked_for(
     killed.run_in_terminal(f"kill -9 $(cat ~/.local/state/jlr/slurm/servers/{killed.name}/pid)")
     ended(preempted, "PREEMPTED: a job of higher priority preempted it")
     ended(too_big, "OUT_OF_MEMORY: it used more memory than it had asked for")
-    wait_until(lambda: "exit code 137; its last words" in page(killed), "the end by a signal")
+    wait_until(lambda: "exit code 137; its last output" in page(killed), "the end by a signal")
     ended(limited, "TIMEOUT: its time limit was reached")
 
 

@@ -36,7 +36,7 @@ def test_a_module_that_is_unknown_is_named(zih: Laptop) -> None:
     called = name()
     refused = start(zih, "zih", called, "--slurm", "--module", "nosuch", "--cpus", "1")
     failed(refused, 1, 'module(s) are unknown:\n"nosuch"', "`module load nosuch` failed")
-    assert "its last words: jlr: `module load nosuch` failed" in listed(zih, called)["detail"]
+    assert "its last output: jlr: `module load nosuch` failed" in listed(zih, called)["detail"]
 
 
 def test_the_reason_of_a_job_that_slurm_could_not_start_is_told(

@@ -8,18 +8,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from jlremote.copies.job_folder import check_patterns
+from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.local_tree import read_tree
+from jlremote.copies.sync import SyncRequest, exchanged
 from jlremote.errors import JlrError, Usage
 from tests.cli.terminal import Terminal
+from tests.copies.parts import Answering, LocalPlace
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.stories.parts import Notes
 
 NAMES = ("it's a name", "é\n$(id)", "-n", "a*b", "\udcff")
 
@@ -206,16 +210,65 @@ def test_with_watch_what_is_saved_is_there_within_seconds_also_after_a_loss(
         terminal.close()
 
 
-@pytest.mark.parametrize("pattern", ["../x", "/etc/passwd", "runs/*/x", "", ".."])
-def test_what_is_brought_back_is_in_the_folder(pattern: str) -> None:
-    with pytest.raises(Usage):
-        check_patterns([pattern])
-    check_patterns(["runs", "out/*.png", "a/b/c?.txt"])
-
-
 def test_a_start_syncs_into_the_session(owner: Laptop, inside: Container, proj: Path) -> None:
     command = f"cd {proj} && {PROGRAMS}/jlr start lab {inside.name} --no-browser --sync"
     started = owner.run("sh", "-c", command)
     assert started.status == 0, started
     assert inside.execute("cat", "/srv/kept.log") == "kept.log"
     assert owner.jlr("stop", inside.name, "--yes").status == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"want": [99]},
+        {"want": [[0]]},
+        {"want": "0"},
+        {"want": [1.0]},
+        [],
+        {"into": "/x"},
+        {"into": "x\n", "sent": [], "deleted": [], "kept": [], "conflicts": []},
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_refused(tmp_path: Path, answer: object) -> None:
+    (tmp_path / "file").touch()
+    place = cast("CopyPlace", Answering(json.dumps(answer).encode() + b"\n"))
+    with pytest.raises(JlrError, match="refused what the host sent"):
+        exchanged(SyncRequest(tmp_path, "lab"), CopyReport(Notes()), place)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> LocalPlace:
+    """A folder of this machine, with `sh` and Python."""
+    for name in ("home", "tools"):
+        (tmp_path / name).mkdir()
+    for name in ("sh", "python3"):
+        (tmp_path / "tools" / name).symlink_to(f"/usr/bin/{name}")
+    return LocalPlace(tmp_path / "home", tmp_path / "tools")
+
+
+@pytest.mark.parametrize("times", [1, 99])
+def test_a_file_that_grows_while_it_is_sent_is_sent_again_or_named(
+    place: LocalPlace, proj: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    (log := proj / "grows").write_text("x" * 5000)
+    left, fstat = [times], os.fstat
+
+    def growing(number: int) -> os.stat_result:
+        if left[0] and os.path.realpath(f"/proc/self/fd/{number}") == str(log):
+            left[0] -= 1
+            log.write_text(log.read_text() + "y")
+        return fstat(number)
+
+    monkeypatch.setattr(os, "fstat", growing)
+    request = SyncRequest(proj, "lab", "there")
+    done = exchanged(request, place.report, cast("CopyPlace", place))
+    there = place.home / "there"
+    assert (there / "pkg" / "train.py").exists()
+    told = [why for why in done.skipped if "grows" in why]
+    if times == 1:
+        assert ((there / "grows").read_text(), told) == (log.read_text(), [])
+        assert done.sent.count("pkg/train.py") == done.sent.count("grows") == 1
+    else:
+        assert told == ["did not send `grows`: it changes all the time"]
+        assert not (there / "grows").exists()

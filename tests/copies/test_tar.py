@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import io
 import os
-import selectors
 import shutil
 import socket
 import stat
-import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jlremote.copies import tar_fetch, tar_send
-from jlremote.copies.exchange import CopyPlace, CopyReport
+from jlremote.copies.exchange import CopyReport
 from jlremote.copies.names import RemotePath
-from jlremote.errors import JlrError, LinkLost, NotFound, Usage
-from tests.copies.parts import Answering, fetch
+from jlremote.errors import JlrError, NotFound, Usage
+from tests.copies.parts import Answering, LocalPlace, fetch
 from tests.long import WANTED
-from tests.stories.parts import Notes
 
 NAMES = ("-n", "é\n$(id)", "漢" * 85, os.fsdecode(b"\xff"), "a b", ".hidden", "a*b", "\\", "'\"")
 GNU = ("sh", "du", "mv", "mkdir", "rm", "chmod")
@@ -45,81 +38,6 @@ def _tools(folder: Path, kind: str) -> None:
         if program is None:
             pytest.skip(f"`{kind}` is not installed")
         (folder / name).symlink_to(program)
-
-
-class LocalPlace:
-    """A place that is a folder of this machine, with the programs of another one."""
-
-    def __init__(self, home: Path, tools: Path) -> None:
-        self.home, self.tools = home, tools
-        self.report = CopyReport(Notes())
-        self.umask = 0o022
-
-    @contextmanager
-    def process(self, argv: tuple[str, ...]) -> Iterator[LocalProcess]:
-        environment = {"PATH": str(self.tools), "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
-        pipe = subprocess.PIPE
-        with subprocess.Popen(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.home, env=environment,
-            umask=self.umask, bufsize=0,
-        ) as process:  # fmt: skip
-            yield LocalProcess(process)
-
-    def send(
-        self, *sources: Path, into: str, recursive: bool = True, preserve: bool = True
-    ) -> None:
-        tar_send.check_sources(sources, recursive=recursive)
-        tar_send.send(
-            self.report, cast("CopyPlace", self), sources, RemotePath("place", into),
-            preserve=preserve,
-        )  # fmt: skip
-
-    def fetch(
-        self, *sources: str, into: Path, recursive: bool = True, preserve: bool = True
-    ) -> None:
-        tar_fetch.fetch(
-            self.report, cast("CopyPlace", self), [RemotePath("place", one) for one in sources],
-            into, recursive=recursive, preserve=preserve,
-        )  # fmt: skip
-
-
-class LocalProcess:
-    """A process of this machine, as `RemoteProcess` has one of the host."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.status: int | None = None
-        self._process = process
-        self._hung_up = False
-
-    def give(self, data: bytes) -> bool:
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            if not data:
-                self._process.stdin.close()
-            while data:
-                data = data[self._process.stdin.write(data) :]
-            return True
-        return False
-
-    send = give
-
-    def hang_up(self) -> None:
-        self._hung_up = True
-        self.give(b"")
-
-    def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        outputs = selectors.DefaultSelector()
-        outputs.register(self._process.stdout, selectors.EVENT_READ, "stdout")  # type: ignore[arg-type]
-        outputs.register(self._process.stderr, selectors.EVENT_READ, "stderr")  # type: ignore[arg-type]
-        while outputs.get_map():
-            for key, _ in outputs.select():
-                if data := os.read(key.fd, 1 << 20):
-                    yield key.data, data
-                else:
-                    outputs.unregister(key.fileobj)
-        self.status = self._process.wait()
-        if self._hung_up:
-            raise LinkLost("it was ended")
 
 
 @pytest.fixture(params=["gnu", "busybox", "bsdtar", "python"])
@@ -184,6 +102,7 @@ def test_modes_are_those_of_umask_or_plain_ones(
         assert found == (mode if preserve else mode & 0o700), path
 
 
+@pytest.mark.lab
 def test_files_folders_patterns_and_names(place: LocalPlace, tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv", ".c.csv", "d[1].csv", "d1.csv", "no", "é.csv"):
         (place.home / "runs").mkdir(exist_ok=True)
@@ -356,6 +275,7 @@ RECORDS = st.dictionaries(
 MEMBERS = st.lists(st.tuples(NAMED, KINDS, LEADS, RECORDS), max_size=5)
 
 
+@pytest.mark.lab
 @given(MEMBERS, st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=12)), max_size=3))
 @settings(max_examples=300 if WANTED else 60)
 @example([("./a", b"2", "x" * 300, {})], [])

@@ -218,4 +218,4 @@ def test_a_bad_image_is_one_clear_error_and_leaves_nothing(
 def test_options_of_engines_are_refused_by_name(engines_laptop: Laptop) -> None:
     result = engines_laptop.jlr("start", "lab", "x", "--image", SIF, "--user", "me", *RUNTIME)
     assert result.status == 2, result
-    assert "`--user` has no meaning with `--runtime apptainer`" in result.stderr
+    assert "`--user` has no effect with `--runtime apptainer`" in result.stderr

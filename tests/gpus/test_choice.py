@@ -93,7 +93,7 @@ def test_a_gpu_that_fails_is_named_and_not_given() -> None:
         assert uuid(1) in failure.value.message
         assert (failure.value.hint or "").startswith("`nvidia-smi -q -i 1`")
     assert taken("auto", found) == ("0",)
-    with pytest.raises(NotFound, match="has 1 GPU besides GPU 1, for which its driver answers"):
+    with pytest.raises(NotFound, match="has 1 GPU besides GPU 1, whose driver reports an error"):
         taken("auto:2", found)
 
 
@@ -139,7 +139,7 @@ def test_mig_devices_are_chosen_like_gpus() -> None:
 @pytest.mark.parametrize("share", [False, True])
 def test_names_do_not_mix_gpus_and_mig_devices_either(named: str, parts: str, share: bool) -> None:
     found = Inventory(gpus=mig(), now=0, user="ada")
-    told = rf"names GPUs of `dgx` \(1\) and MIG devices \({parts}\), which do not mix"
+    told = rf"names GPUs of `dgx` \(1\) and MIG devices \({parts}\), which cannot be combined"
     with pytest.raises(Usage, match=told) as refused:
         taken(f"device={named}", found, share=share)
     assert f"`--gpus device=1` or `--gpus device={parts}`" in (refused.value.hint or "")

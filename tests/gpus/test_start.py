@@ -63,7 +63,7 @@ def test_a_lease_of_a_running_container_that_vanished_is_told_and_made_again(
     [free, _] = json.loads(without_engine.jlr("gpus", "lab", "--json").stdout)["gpus"]
     assert free["state"] == "free"
     told = ada.jlr("gpus", "lab")
-    assert f"the GPUs of `{name}` on `lab` were not reserved, and are again" in told.stderr
+    assert f"the GPUs of `{name}` on `lab` had lost their reservation" in told.stderr
     [kept, _] = json.loads(without_engine.jlr("gpus", "lab", "--json").stdout)["gpus"]
     assert [claim["name"] for claim in kept["kept_for"]] == [name]
     assert "was missing" not in ada.jlr("gpus", "lab").stderr

@@ -18,6 +18,12 @@ from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 
 
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    """The same laptop for all tests of a file."""
+    return file_laptop
+
+
 @pytest.fixture(scope="session")
 def registry(engine: Engine) -> Iterator[Registry]:
     """A private registry, which only the lab's key opens."""

@@ -21,11 +21,6 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 def write(folder: Path, recipe: str, name: str = "Dockerfile") -> Path:
     (folder / name).write_text(recipe)
     return folder / name

@@ -17,6 +17,7 @@ from jlremote.laptop.tar_archive import PIECE_BYTES
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run
+from tests.long import LONG
 
 FILES = (
     "Dockerfile",
@@ -111,16 +112,11 @@ def test_a_pattern_of_many_stars_takes_no_time(many: str) -> None:
         assert not rules.ignores(path)
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 RULES = (
     "*.md\n!README.md\n**/*.pyc\n**/.git\n.git\ntmp?\ndata/**\n!data/keep.txt\n",
     "*\n!src\n!data/keep.txt\n",
-    "Dockerfile\n.dockerignore\nwe*\ndata\n!data/deep\n",
-    "**\n!src/main.py\n",
+    LONG("Dockerfile\n.dockerignore\nwe*\ndata\n!data/deep\n"),
+    LONG("**\n!src/main.py\n"),
 )
 
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.images.parts import Registry
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-
-
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
 
 
 def test_images_are_a_line_each_with_tag_id_age_and_size(laptop: Laptop, engine: Engine) -> None:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pexpect
+import pytest
 
 from tests.images.parts import CLOUD_USER, USER, Registry, keys_on_host, log_in
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+
+
+@pytest.fixture
+def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """A laptop whose keychain has nothing."""
+    with new_laptop(sshd, account, keys) as fresh:
+        yield fresh
 
 
 def test_a_key_is_asked_for_without_echo_tried_and_kept(

@@ -21,7 +21,7 @@ from tests.lab.remote_host import Keys, running_sshd
 from tests.outages.parts import within
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def small_engine() -> Iterator[Engine]:
     """An engine on a disk of 48 megabytes that leaves the machine's firewall and bridge alone.
 
@@ -47,7 +47,7 @@ def small_engine() -> Iterator[Engine]:
         yield small
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def small(laptop: Laptop, small_engine: Engine, account: Account, keys: Keys) -> Iterator[Engine]:
     """The host `small`, whose engine that is."""
     with running_sshd(small_engine, keys, host_key_kinds=["ed25519"]) as server:

@@ -25,11 +25,6 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 @pytest.fixture
 def slow_image(
     laptop: Laptop, registry: Registry, keychain: None, slow_line: Line, layers: Layers
@@ -112,7 +107,7 @@ def test_layers_and_bytes_are_shown_during_a_pull(
 def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
     laptop: Laptop, slow_image: Callable[..., str], account: Account, engine: Engine
 ) -> None:
-    image = slow_image("me/long:1", 60_000_000)
+    image = slow_image("me/long:1", 20_000_000)
     with laptop.terminal("jlr", "image", "pull", "lab", image) as terminal:
         terminal.expect(r"0 of 1 layers, [2-9][.\d]* MB  ")
         terminal.sendintr()
@@ -136,7 +131,7 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     keys: Keys,
 ) -> None:
     laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
-    image = slow_image("me/far:1", 40_000_000, host="far")
+    image = slow_image("me/far:1", 16_000_000, host="far")
     with laptop.terminal("jlr", "image", "pull", "far", image) as terminal:
         terminal.expect(r"0 of 1 layers, [4-9][.\d]* MB  ")
         line.cut()
@@ -146,7 +141,7 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
         terminal.wait()
     assert terminal.exitstatus == 0
     assert has(engine, image)
-    assert slow_line.carried < 50_000_000, "it began anew"
+    assert slow_line.carried < 20_000_000, "it began anew"
     wait_until(lambda: keys_on_host(account) == [], "the end of the first one's key")
 
 
@@ -157,7 +152,7 @@ def test_the_key_is_in_no_argument_environment_or_log(
     slow_line: Line,
     account: Account,
 ) -> None:
-    image = slow_image("me/key:1", 30_000_000)
+    image = slow_image("me/key:1", 16_000_000)
     encoded = base64.b64encode(f"$oauthtoken:{registry.key}".encode()).decode()
     seen = []
     with laptop.spawn("--verbose", "image", "pull", "lab", image) as process:

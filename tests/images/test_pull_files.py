@@ -79,7 +79,7 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     # A registry that gives no tokens refuses a wrong key only when it is asked for an image.
     unproved = laptop.jlr(*words, stdin="wrong")
     assert (unproved.status, "accepts the key" in unproved.stdout) == (0, False), unproved
-    assert "whether it is right shows at the first pull" in unproved.stdout
+    assert "the first pull tests it" in unproved.stdout
     refused = laptop.jlr("image", "pull", "lab", image, *FLAGS, timeout=120)
     assert (refused.status, f"`jlr image login lab {registry.name} " in refused.stderr) == (4, True)
     right = laptop.jlr(*words, stdin=registry.key)

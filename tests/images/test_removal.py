@@ -23,11 +23,6 @@ from tests.lab.remote_host import Keys, running_sshd
 BASE = "lab/plain"
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 def made(engine: Engine, folder: Path, *names: str) -> str:
     """Build an image with a layer of its own; return its id."""
     (folder / "own").write_bytes(os.urandom(1000))

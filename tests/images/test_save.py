@@ -25,11 +25,6 @@ from tests.sessions.conftest import other_laptop as other_laptop
 
 
 @pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
-@pytest.fixture(scope="module")
 def session(laptop: Laptop, engine: Engine) -> Iterator[str]:
     """The name of a session, which each test leaves as it was."""
     factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -97,6 +98,18 @@ def test_processes_share_memory_in_a_container_of_the_profile_nvidia(
     name = containers.name()
     done = owner.jlr("run", "lab", *where, "--name", name, "--", "python3", "-c", SHARES)
     assert (done.status, done.stdout) == (0, "0 b'xxx'\n"), done
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [((), 127), (("--user", "1234"), 127), (("--no-init",), 6)]
+)
+def test_a_command_that_the_image_lacks_is_named(
+    owner: Laptop, containers: ContainerFactory, options: tuple[str, ...], status: int
+) -> None:
+    where = ("--image", "lab/plain", "--name", containers.name(), "--rm", *options)
+    done = owner.jlr("run", "lab", *where, "--", "nosuchcmd")
+    assert done.status == status, done
+    assert re.search("nosuchcmd`?: command not found", done.stderr), done
 
 
 @pytest.fixture

@@ -156,6 +156,12 @@ def test_what_is_no_notebook_or_has_no_nbclient_is_told(
     failed(owner.jlr(*here), 6, "`here.ipynb` is on this machine and not in", way)
     assert owner.jlr("cp", "here.ipynb", f"lab/{session.name}:").status == 0
     assert owner.jlr(*here).stdout == "42\n"
+    (proj := owner.folder / "home" / "proj").mkdir()
+    (proj / "other.ipynb").write_text(notebook(("6 * 8", [])), encoding="utf-8")
+    line = f"jlr run lab --in {session.name} --sync . --back 'other.exec*' other.ipynb"
+    ran = owner.run("sh", "-c", f"cd proj && PATH={PROGRAMS}:$PATH && {line}")
+    assert ran.stdout == "48\n", ran
+    assert "48" in (proj / "other.executed.ipynb").read_text("utf-8")
     without = owner.jlr("run", "lab", "--in", inside.name, "a.ipynb")
     assert without.status == 2, without
     assert "has no nbclient" in without.stderr

@@ -80,6 +80,7 @@ def test_without_python_no_job_begins(
     assert not state.exists()
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize("force", [False, True])
 def test_a_stop_ends_an_orphan_that_left_group_and_mark(force: bool) -> None:
     stubborn = "trap : TERM; echo $$; while :; do sleep 0.05; done"

@@ -355,6 +355,7 @@ def test_accounting_is_asked_once_who_ended_a_job(cluster: Cluster, accounting: 
     assert (cluster.folder / "asked").read_text() == "\n"
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -408,6 +409,7 @@ def test_a_host_without_such_jobs_asks_no_scheduler(cluster: Cluster) -> None:
     assert not (cluster.folder / "asked").exists()
 
 
+@pytest.mark.lab
 def test_slurm_is_asked_less_and_less_while_a_job_waits(cluster: Cluster) -> None:
     """The clock is that of the script's pauses, half a second each; the job begins at 200 s.
 

@@ -1,85 +1,22 @@
-"""A kernel's WebSocket, with messages as a kernel sends them."""
+"""A kernel's WebSocket: where it leads, what refuses it, and messages without an end."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import pytest
-from websocket import WebSocketConnectionClosedException
 
-from jlremote.errors import JlrError
 from jlremote.jupyter import kernel_socket
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel_socket import KernelSocket, NoWebSocket, open_socket
+from jlremote.jupyter.kernel_socket import NoWebSocket, open_socket
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import new_server
-
-
-class FakeSocket:
-    """Gives prepared messages; those without a parent belong to the last request."""
-
-    def __init__(self, *messages: dict[str, Any]) -> None:
-        self.messages = list(messages)
-        self.sent: list[dict[str, Any]] = []
-
-    def send(self, text: str, kind: int) -> None:
-        self.sent.append(json.loads(text))
-
-    def settimeout(self, seconds: float) -> None:
-        assert seconds > 0
-
-    def recv(self) -> str:
-        if not self.messages:
-            raise WebSocketConnectionClosedException("closed")
-        parent = {"msg_id": self.sent[-1]["header"]["msg_id"]}
-        return json.dumps({"parent_header": parent} | self.messages.pop(0))
-
-
-def message(kind: str, **content: Any) -> dict[str, Any]:
-    return {"msg_type": kind, "content": content}
-
-
-RESULT = message("execute_result", data={"text/plain": "42"})
-OTHER = RESULT | {"parent_header": {"msg_id": "another"}}
-BUSY = message("status", execution_state="busy")
-NO_ANSWER = "the kernel did not answer `x`"
-IDLE = message("status", execution_state="idle")
-
-
-def test_the_result_of_the_request_is_returned() -> None:
-    fake = FakeSocket(BUSY, OTHER, RESULT)
-    assert KernelSocket(fake).result("6 * 7") == "42"
-    [request] = fake.sent
-    assert request["content"]["code"] == "6 * 7"
-    assert (request["channel"], request["header"]["msg_type"]) == ("shell", "execute_request")
-
-
-@pytest.mark.parametrize(
-    ("messages", "reason"),
-    [
-        ((BUSY, IDLE), "the kernel gave no result"),
-        ((message("error", ename="NameError", evalue="x"),), "the kernel failed: NameError: x"),
-        ((BUSY,), f"{NO_ANSWER}: the kernel's WebSocket is lost: closed"),
-        (({"msg_type": "status"},), f"{NO_ANSWER}: 'content'"),
-    ],
-)
-def test_a_missing_result_is_explained(messages: tuple[dict[str, Any], ...], reason: str) -> None:
-    with pytest.raises(JlrError) as caught:
-        KernelSocket(FakeSocket(*messages)).result("x")
-    assert caught.value.message == reason
-
-
-def test_a_kernel_that_takes_too_long_is_given_up() -> None:
-    with pytest.raises(JlrError, match="did not answer `x` within 0 s"):
-        KernelSocket(FakeSocket(BUSY)).result("x", timeout=0)
 
 
 def test_a_server_does_not_lead_the_token_to_another_address() -> None:

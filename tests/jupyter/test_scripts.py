@@ -223,6 +223,7 @@ def test_the_name_of_a_user_of_a_domain_is_kept_letter_by_letter(
     assert noted[1].strip("'") == user
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("here", "jupyter", "opened"),
     [
@@ -269,6 +270,7 @@ def begin(text: str) -> subprocess.Popen[str]:
     return subprocess.Popen(["sh", "-c", text], text=True)
 
 
+@pytest.mark.lab
 def test_of_launches_at_the_same_moment_one_starts_a_server(folder: Path, tmp_path: Path) -> None:
     """Each other one says that it waits for that server, which then stays at a failure."""
     until = tmp_path / "over"

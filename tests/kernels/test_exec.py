@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import PATIENCE, Result, wait_until
-from tests.sessions.parts import Session, failed, started
+from tests.outages.parts import sshd_of
+from tests.sessions.parts import Session, failed, started, with_a_server
 
 SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(600)\nprint('end')"
 RUN = re.compile(r"run-[0-9a-f]{12}")
@@ -45,8 +48,9 @@ def begun(session: Session, *words: str) -> subprocess.Popen[str]:
 
 def said(running: subprocess.Popen[str]) -> tuple[str, int]:
     """Return what a command says until it ends, and its exit code."""
-    told, _ = running.communicate(timeout=PATIENCE)
-    return told, running.wait()
+    with running:
+        assert running.stdout is not None
+        return running.stdout.read(), running.wait(PATIENCE)
 
 
 def test_two_that_come_first_share_one_kernel_whose_variables_stay(session: Session) -> None:
@@ -81,7 +85,7 @@ def test_a_file_and_the_cells_of_a_notebook_run_up_to_the_first_that_fails(
     notebook.write_text(json.dumps(content))
     ran = execute(session, str(notebook))
     assert (ran.status, ran.stdout) == (1, "kept\n 3\n"), ran
-    failed(execute(session, str(tmp_path / "missing.py")), 6, "there is no file", "-c CODE")
+    failed(execute(session, str(tmp_path / "missing.py")), 6, "cannot read", "-c CODE")
 
 
 def test_an_object_is_bounded_and_says_how_to_get_the_rest(
@@ -118,7 +122,7 @@ def test_code_runs_on_after_the_time_and_is_picked_up(session: Session) -> None:
     assert late.status == 7, late
     assert late.stdout.startswith("0\n")
     run = RUN.findall(late.stderr)[0]
-    assert f"`{run}` goes on after 3s" in late.stderr
+    assert f"after 3s: `{run}` runs on; " in late.stderr
     failed(execute(session, "-c", "1", "--no-wait"), 7, "is busy", "--no-wait")
     follows = re.findall(r"`jlr (output -f \S+ \S+)`", late.stderr)[0]
     rest = session.laptop.jlr(*follows.split())
@@ -151,15 +155,22 @@ def test_ctrl_c_interrupts_the_code_and_a_second_one_leaves_it(session: Session)
     assert (code, told.splitlines()[-1]) == (0, "next"), told
 
 
-def test_input_is_asked_on_a_terminal_and_refused_elsewhere(session: Session) -> None:
-    code = "print('hello', input('Who? '))"
+def test_input_is_asked_on_a_terminal_which_what_is_printed_cannot_drive(session: Session) -> None:
+    code = r"print('\x1b]52;c;aGk=\x07hello', input('\x1b[2JWho? ')); '\x1b]0;t\x07'; 1/0"
     refused = execute(session, "-c", code)
     assert refused.status == 1
     assert "StdinNotImplementedError" in refused.stderr
     with session.laptop.terminal("jlr", "exec", session.name, "-c", code) as terminal:
         terminal.expect_exact("Who?")
         terminal.sendline("Ada")
+        told = str(terminal.before)
         terminal.expect_exact("hello Ada")
+        told += str(terminal.before)
+        terminal.expect(pexpect.EOF)
+        told += str(terminal.before)
+        assert "ZeroDivisionError" in told
+        assert "\x1b]" not in told
+        assert "\x1b[2J" not in told
 
 
 def test_the_kernel_of_a_notebook_is_taken_and_its_death_is_told(session: Session) -> None:
@@ -171,3 +182,23 @@ def test_the_kernel_of_a_notebook_is_taken_and_its_death_is_told(session: Sessio
         died = execute(session, "--notebook", "train.ipynb", "-c", "import os; os._exit(1)")
         failed(died, 1, "its kernel died or was restarted", "jlr output")
     failed(execute(session, "--notebook", "tarin.ipynb", "-c", "1"), 6, "no kernel runs for")
+
+
+def test_at_a_server_that_jlr_did_not_launch_a_cut_loses_no_line_unsaid(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    session = started(laptop, with_a_server(container))
+    assert execute(session, "-c", "import time").status == 0
+    code = "print('begun', flush=True)\nfor n in range(40): print(n, flush=True); time.sleep(0.1)"
+    running = begun(session, "-c", code)
+    pid = sshd_of(laptop)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    told, code_of_exit = said(running)
+    if code_of_exit == 0:
+        lines = told
+    else:
+        [words] = set(re.findall(r"`jlr (output \S+ run-\w+)`", told))
+        lines = laptop.jlr(*words.replace("output", "output -f").split()).stdout
+    numbers = [line for line in lines.splitlines() if line.isdecimal()]
+    assert numbers == [str(number) for number in range(40)], told

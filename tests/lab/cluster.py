@@ -165,7 +165,7 @@ class Cluster:
         """Stop slurmctld for the time of a `with` block; its clients wait for it less long."""
         settings = "/etc/slurm/slurm.conf"
         for machine in LOGINS:
-            hurry = f"cp {settings} /root; echo MessageTimeout=3 >>{settings}"
+            hurry = f"cp {settings} /root; echo MessageTimeout=1 >>{settings}"
             self.run(machine, "sh", "-c", hurry)
         self.run("controller", "pkill", "slurmctld")
         ended = ("pgrep", "slurmctld")

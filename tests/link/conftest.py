@@ -41,7 +41,10 @@ def clean_laptop(file_laptop: Laptop) -> Iterator[Laptop]:
     """The file's laptop, which has no session when a test begins, but may have a link to `lab`."""
     config, known = file_laptop.ssh_config, file_laptop.known_hosts
     before = config.read_text(), known.read_text()
+    environment = dict(file_laptop.environment)
     yield file_laptop
+    file_laptop.environment.clear()
+    file_laptop.environment.update(environment)
     forget_sessions(file_laptop)
     file_laptop.settings.unlink(missing_ok=True)
     if (config.read_text(), known.read_text()) != before:

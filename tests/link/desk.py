@@ -133,6 +133,8 @@ def forget_sessions(laptop: Laptop) -> None:
                 link.unforward(forward.session, forward.port)
         for record in sessions.load_all():
             sessions.delete(record)
+    for unreadable in (laptop.folder / "state" / "jlr" / "sessions").glob("*.json"):
+        unreadable.unlink()
     shutil.rmtree(laptop.folder / "config" / "jlr", ignore_errors=True)
     (laptop.folder / "opened").unlink(missing_ok=True)
 

@@ -14,11 +14,8 @@ SIGNS = {"failure": "**failed**", "error": "**failed**", "skipped": "not run"}
 HEAD = """\
 # GPUs in containers, on real cards
 
-`tests/metal` makes a bare machine with NVIDIA GPUs a host: sshd, podman with CDI, docker with
-`--gpus`, Apptainer with `--nv`, an image of that machine's own system. `tests/metal/run` ran these
-rows there and wrote this page. {date}: {cards}.
-
-A row with podman alone is about the host, not the engine.
+`tests/metal/run` ran these rows on a machine that `tests/metal` had made a host (podman with CDI,
+docker with `--gpus`, Apptainer with `--nv`), and wrote this page. {date}: {cards}.
 
 | | podman | docker | Apptainer |
 |---|---|---|---|

@@ -90,8 +90,6 @@ def test_a_job_sees_the_gpus_that_it_asks_for_and_no_other(
 
 def test_a_job_waits_until_another_gives_its_gpus_back(metal: Metal, runtime: GpuRuntime) -> None:
     """`--wait`: a job in the queue of the host begins when a session gives its GPUs back."""
-    if runtime.name == "apptainer":
-        pytest.skip("a job without containers waits as the others do")
     with metal.session(runtime, "holder", "--gpus", f"auto:{metal.gpus}"):
         metal.jlr(
             *("run", runtime.host, "-d", "--name", "waits", *runtime.words("--gpus", "auto")),

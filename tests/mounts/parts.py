@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
+from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.mounts.system import Linux
 from tests.lab.accounts import Account, program_name
-from tests.lab.laptop import Laptop
+from tests.lab.laptop import FOLDERS, Laptop
 from tests.lab.programs import Result, wait_until
 
 # What a program on a mount may wait for at most when the host is away.
@@ -70,6 +71,7 @@ def remember_session(
     runtime: str = "none",
     host: str = "lab",
     *,
+    port: int = 8888,
     forwarded: bool = False,
 ) -> None:
     """Write a session's record, as `jlr start` leaves one and `jlr stop` keeps it."""
@@ -77,16 +79,14 @@ def remember_session(
         host=host,
         name=name,
         runtime=runtime,
-        local_port=8888,
+        local_port=port,
         ssh_config=str(laptop.ssh_config.resolve()),
         forwarded=forwarded,
     )
-    script = (
-        "import json, sys; from jlremote.laptop import sessions\n"
-        "sessions.save(sessions.SessionRecord(**json.loads(sys.argv[1])))"
-    )
-    done = laptop.run(sys.executable, "-c", script, json.dumps(vars(record)))
-    assert done.status == 0, done
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in FOLDERS:
+            patch.setenv(variable, laptop.environment[variable])
+        sessions.save(record)
 
 
 def own(account: Account, path: Path) -> Path:

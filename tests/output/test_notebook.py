@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
 from jlremote.output import notebook_copy
+from jlremote.output.reading import Recorded
 from jlremote.output.recorded_files import Record
 from jlremote.output.runs import Run, runs_of
 from tests.output.parts import code, end, record, stream
+from tests.stories.parts import context
 
 Cell = dict[str, Any]
 
@@ -134,3 +139,16 @@ def test_cells_with_missing_output_are_counted() -> None:
     lost = record("lost", {"from": 1.0, "until": 1.5, "why": "bound"}, request="")
     told = runs_of([*ran("a", "1", 1, "c1"), *ran("b", "2", 2, "c2"), lost]).all()
     assert notebook_copy.filled(content, told).incomplete == 1
+
+
+def test_the_cells_of_exec_are_saved_only_where_no_notebook_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook_copy, "_fetch", lambda *_: None)
+    mine, other = runs(ran("1", "a", 1)), runs(ran("2", "b", 2))
+    other[0].notebook = "jlr-exec"
+    session, host = SessionRecord("dgx", "cont1", "docker", 8888), cast("Link", None)
+    for recorded, name in ((mine + other, "a.ipynb"), (other, "jlr-exec")):
+        found = Recorded(session, host, recorded, [])
+        copy = tmp_path / f"{name}.copy"
+        assert notebook_copy.save(found, copy, context(), force=False).notebook == name

@@ -20,6 +20,12 @@ from tests.sessions.parts import Session, started
 __all__ = ["clean_laptop", "desk"]
 
 
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    """The file's laptop, which has no session when a test begins; a new one costs a link."""
+    return clean_laptop
+
+
 @pytest.fixture(scope="session")
 def lasting_laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
     """A laptop that lasts as long as the tests."""

@@ -37,11 +37,6 @@ for file in ~/.local/share/jupyter/runtime/jpserver-*.json; do
 done; :"""
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def run_by_hand(here: Container, port: int, *options: str) -> None:
     """Start a server in a container, as a person does in a shell there, and wait until it is up."""
     server = (*SERVER, f"--port={port}", *options)

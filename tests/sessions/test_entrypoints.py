@@ -37,11 +37,6 @@ exec setpriv --reuid="$NB_USER" --regid=100 --init-groups "$@"
 SERVICE = "#!/bin/sh\nexec python3 -m http.server 9000\n"
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 class ImageFactory(Protocol):
     """Builds images."""
 

@@ -43,11 +43,6 @@ def unwritable_record(laptop: Laptop, name: str) -> Iterator[None]:
             aside.rename(record)
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 @pytest.mark.parametrize(
     ("option", "what"),
     [("--python", "there is no Python"), ("--conda-env", "there is no conda environment")],

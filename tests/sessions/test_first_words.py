@@ -37,7 +37,9 @@ CONNECTING = {
     "rm": (SESSION, "--yes"),
     "shell": (SESSION, "true"),
     "run": ("lab", "--runtime", "none", "--", "true"),
+    "exec": (SESSION, "-c", "1"),
     "cp": ("/etc/hostname", "lab:"),
+    "sync": ("folder", "lab:/srv/work"),
     "mount": ("here", "lab:/srv"),
     "forward": (SESSION, "6006"),
     "code": (SESSION, "--print"),
@@ -67,7 +69,7 @@ OTHERS = {
 }
 # They connect in the same way as another one of these.
 ALIKE = {
-    *("url", "logs", "output", "restart", "rm", "forward", "code", "local lab"),
+    *("url", "logs", "output", "restart", "rm", "forward", "code", "local lab", "exec", "sync"),
     *("job attach", "job wait", "job stop", "job rm", "image save", "image push"),
     *("image rm", "image prune", "image login"),
 }
@@ -81,12 +83,12 @@ REFUSED = [
     ((*NEW, "--workdir", "work"), 2, "`--workdir work`"),
     ((*NEW, "--shm-size", "much"), 2, "`--shm-size much`"),
     ((*NEW, "--ulimit", "memlock"), 2, "`--ulimit memlock`"),
-    ((*NEW, "--user", "a b"), 2, "`--user a b`"),
+    ((*NEW, "--user", "a b"), 2, "`--user` cannot be `a b`"),
     ((*NEW, "--ipc", "a b"), 2, "`--ipc a b`"),
     ((*NEW, "--network", "a b"), 2, "`--network a b`"),
     ((*NEW, "--log-opt", "max-size"), 2, "`--log-opt max-size`"),
     ((*NEW, "--env-file", "missing"), 2, "`missing` does not exist"),
-    ((*NEW, "--env", "A B=1"), 2, "`A B` is not a variable"),
+    ((*NEW, "--env", "A B=1"), 2, "`A B` is not the name of a variable"),
     ((*NEW, "--gpus", "some"), 2, "`some` is not a GPU selection"),
     ((*NEW, "--idle-stop", "late"), 2, "`late` is not a span of time"),
     ((*NEW, "--wait=long"), 2, "`long` is not a span of time"),

@@ -16,11 +16,6 @@ HOME = "mkdir -p /srv/home; chown 1000 /srv/home; cd /srv/home"
 ALONE = "setpriv --reuid=1000 --regid=100 --clear-groups env HOME=/srv/home"
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 @pytest.mark.parametrize(
     ("options", "begin"),
     [

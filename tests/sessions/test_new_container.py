@@ -54,11 +54,6 @@ pathlib.Path("made").write_text("x")
 """
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
     laptop: Laptop, container: ContainerFactory, engine: Engine, account: Account
 ) -> None:

@@ -21,11 +21,6 @@ from tests.sessions.parts import failed, start, started
 IMAGE = ("--image", "lab/jupyter")
 
 
-@pytest.fixture(scope="module")
-def laptop(file_laptop: Laptop) -> Laptop:
-    return file_laptop
-
-
 def networks(engine: Engine, name: str) -> list[str]:
     """Return the networks that jlr has made for a session."""
     label = f"--filter=label=org.jlremote.session={name}"

@@ -5,35 +5,24 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
 
-import pytest
-
+from jlremote.laptop.sessions import PortRecord, SessionRecord, save
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port, held
 from tests.lab.remote_host import Keys
+from tests.link.desk import at_desk
 from tests.link.servers import start_inside
 from tests.sessions.parts import Session, failed, start, started
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def reserve(laptop: Laptop, first: int, last: int) -> None:
     """Have the laptop keep ports for a session on another host, whose link is down."""
-    script = (
-        "from jlremote.laptop.sessions import PortRecord, SessionRecord, save\n"
-        f"ports = tuple(PortRecord(n, n) for n in range({first}, {last + 1}))\n"
-        "record = SessionRecord('away', 'kept', 'none', 8888, ports=ports, forwarded=False)\n"
-        "save(record)"
-    )
-    done = laptop.run(sys.executable, "-c", script)
-    assert done.status == 0, done
+    ports = tuple(PortRecord(number, number) for number in range(first, last + 1))
+    with at_desk(laptop):
+        save(SessionRecord("away", "kept", "none", 8888, ports=ports, forwarded=False))
 
 
 def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_then_on(

@@ -18,11 +18,6 @@ NEW = ("--image", "lab/jupyter", "--runtime", "docker")
 JUPYTER = "jupyter-lab"
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def servers_inside(here: Container) -> list[str]:
     """Return the pids of the Jupyter servers in a container."""
     lines = here.engine.docker("top", here.name, "-eo", "pid,args").splitlines()[1:]
@@ -67,18 +62,6 @@ def test_two_laptops_that_start_the_same_new_container_have_one_server(
         one, other = at_once(both, name, *NEW)
         assert one.born() == other.born()
         assert len(servers_inside(Container(engine, name))) == 1
-
-
-def test_only_the_start_that_launches_says_that_its_variables_hold_and_none_stay_in_a_file(
-    both: tuple[Laptop, Laptop], container: ContainerFactory
-) -> None:
-    here = container("lab/slow", options=("--env", "LAB_DELAY=4"))
-    same, joined = "TOKEN=s3same", "waited for that server"
-    answers = answers_at_once(both, here.name, "--env", same)
-    told = [("`--env` holds" in one.stderr, joined in one.stderr) for one in answers]
-    assert sorted(told) == [(False, True), (True, False)], answers
-    assert here.execute("find", f"/tmp/jlr-0/{here.name}", "-name", "given-*") == ""
-    assert here.execute("sh", "-c", "grep -rl s3same /tmp /run /root || :") == ""
 
 
 def test_a_jupyter_that_is_being_started_by_hand_is_waited_for(

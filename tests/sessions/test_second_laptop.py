@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import pytest
 from pexpect import EOF
 
 from jlremote.place.host.contract import USER_LABEL
@@ -18,11 +17,6 @@ from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.link.servers import start_inside
 from tests.sessions.parts import Session, failed, started
-
-
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
 
 
 def listed(laptop: Laptop, *words: str) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import signal
 import socket
@@ -10,14 +9,10 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
-from pathlib import Path
 
 import psutil
 import pytest
 
-from jlremote.laptop.record_files import FORMAT
-from jlremote.laptop.sessions import SessionRecord
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -25,6 +20,7 @@ from tests.lab.ports import free_port
 from tests.lab.programs import PATIENCE, load
 from tests.lab.remote_host import Keys, running_sshd
 from tests.long import LONG
+from tests.mounts.parts import remember_session
 
 # What was promised, and half as much again where the tests share two cores.
 SECONDS = 15 * 1.5
@@ -55,14 +51,7 @@ def silent(laptop: Laptop, engine: Engine, account: Account, keys: Keys) -> Iter
         for name in ("hung", "new"):
             laptop.add_host(name, sshd, account, key=keys.private)
             assert laptop.jlr("shell", name, "--", "true").status == 0
-        record = SessionRecord(
-            "hung", NAME, "docker", free_port(), ssh_config=laptop.environment["JLR_SSH_CONFIG"]
-        )
-        folder = Path(laptop.environment["XDG_STATE_HOME"]) / "jlr" / "sessions"
-        for made_first in (folder.parent, folder):
-            made_first.mkdir(mode=0o700, exist_ok=True)
-        document = {"format": FORMAT} | asdict(record)
-        (folder / f"hung+{NAME}.json").write_text(json.dumps(document), encoding="utf-8")
+        remember_session(laptop, NAME, "docker", "hung", port=free_port(), forwarded=True)
         yield made
     place.unlink()
 

@@ -23,11 +23,6 @@ from tests.sessions.parts import (
 )
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     laptop: Laptop, container: ContainerFactory
 ) -> None:

@@ -37,11 +37,6 @@ main()
 """
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def both(made: Certificate) -> str:
     return made.text + made.key
 

@@ -14,11 +14,6 @@ from tests.long import LONG
 from tests.sessions.parts import failed, started
 
 
-@pytest.fixture
-def laptop(clean_laptop: Laptop) -> Laptop:
-    return clean_laptop
-
-
 def without_a_shell(here: Container) -> None:
     here.engine.docker("exec", "--user=0", here.name, "mv", "/usr/bin/dash", "/usr/bin/gone")
 

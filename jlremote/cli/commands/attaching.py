@@ -29,7 +29,6 @@ detach_keys_option = option(
     "--detach-keys KEYS",
     "Keys that detach from a job's terminal. Default: ctrl-p,ctrl-q.",
     group="Session",
-    type=shared.detach_keys,
 )
 
 
@@ -179,7 +178,6 @@ def document(host: str, job: Job) -> dict[str, Any]:
 @option(
     "--detach-keys KEYS",
     "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
-    type=shared.detach_keys,
 )
 @option("--keep", "Keep the shell on the host with tmux; the same command attaches again.")
 @option("--name NAME", "With --keep: name of the shell, to keep several.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import AS_JSON, as_json
@@ -22,11 +23,15 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
 
 
 @command("exec")
-@shared.session_argument
+@click.argument("session", required=False, shell_complete=candidates.sessions_and_files)
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @option("-c code CODE", "Run this code.")
 @option("--notebook NOTEBOOK", "Run it in the kernel of this notebook, which must run.")
-@option("--out FOLDER", "Write images, HTML and PDF to new files of this folder.")
+@option(
+    "--out FOLDER",
+    "Write images, HTML and PDF to new files of this folder.",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
 @option("--timeout TIME", "End after `30s`, `4m`, …; the code runs on, and its run is named.")
 @option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
 @shared.json_option("Print one JSON object at the end, with the last 64,000 characters of output.")
@@ -39,7 +44,7 @@ def execute(
     file: str | None,
     code: str | None,
     notebook: str | None,
-    out: str | None,
+    out: Path | None,
     timeout: str | None,
     no_wait: bool,
     json_lines: bool,
@@ -59,7 +64,7 @@ def execute(
         jlr exec -c 'sum(x)'                         # variables stay
         jlr exec cont1 train.py --timeout 4m
         jlr exec dgx/cont1 --notebook train.ipynb -c 'print(loss)'
-        jlr exec -c 'df.plot()' --out plots          # images to files
+        jlr exec -c 'df.plot()' --out .              # images to files
         echo 1 + 1 | jlr exec -
         jlr exec -c 1/0 --json | jq -r .status
     """
@@ -70,7 +75,7 @@ def execute(
     cells = [code] if code is not None else _cells(str(file))
     seconds = None if timeout is None else seconds_of(timeout, "`--timeout`")
     asks = not invocation.no_input and sys.stdin.isatty()
-    folder, context = _folder(out), invocation.context()
+    context = invocation.context()
     from jlremote.cli.screen import exec_output
     from jlremote.kernels import execution
 
@@ -78,30 +83,21 @@ def execute(
     place, records = execution.execute(request, context)
     if json_lines or not as_json():
         take = exec_output.as_lines(place) if json_lines else exec_output.as_text()
-        return exec_output.show(records, take, folder, context)
+        return exec_output.show(records, take, out, context)
     told = exec_output.ExecObject(place)
     try:
-        return exec_output.show(records, told.take, folder, context)
+        return exec_output.show(records, told.take, out, context)
     finally:
         told.show()
-
-
-def _folder(out: str | None) -> Path | None:
-    if out is not None and not Path(out).is_dir():
-        raise NotFound(f"there is no folder `{out}`", hint="make it, or name another one")
-    return None if out is None else Path(out)
 
 
 def _cells(file: str) -> list[str]:
     """Return the codes of a file of this machine, or of stdin."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except FileNotFoundError:
-        raise NotFound(
-            f"there is no file `{file}` here", hint="code itself is given with `-c CODE`"
-        ) from None
     except OSError as failure:
-        raise JlrError(f"cannot read `{file}`: {reason_of(failure)}") from failure
+        why, gives = reason_of(failure), "`-c CODE` gives code itself"
+        raise NotFound(f"cannot read `{file}`: {why}", hint=gives) from failure
     if file.endswith(".ipynb"):
         from jlremote.output.notebook_copy import code_cells
 

@@ -299,6 +299,6 @@ def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **op
     if not report.accepted:
         text = (
             f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
-            "whether it is right shows at the first pull"
+            "the first pull tests it"
         )
     answer_either(text, vars(report))

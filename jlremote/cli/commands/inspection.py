@@ -154,6 +154,8 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
             raise shared.refused_together("--report", "--json")
         if os.path.lexists(report_file):  # also of a name that is too long for a file
             raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
+        if not report_file.parent.is_dir():
+            raise Usage(f"no folder `{report_file.parent}`", hint="name a file in another one")
     printer = FindingPrinter(quiet=invocation.quiet)
     findings: list[Finding] = []
     context = invocation.context(lasting=False)

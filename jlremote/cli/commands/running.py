@@ -251,6 +251,8 @@ def _interaction(options: dict[str, Any]) -> dict[str, Any]:
 
     names = ("interactive", "terminal", "detach", "detach_keys")
     taken = {name: options.pop(name) for name in names}
+    if taken["detach_keys"] and not taken["terminal"]:
+        raise Usage("`--detach-keys` needs `-t`", hint="without it Ctrl-C asks, and may leave it")
     taken["interactive"] &= not taken["terminal"]  # which has it anyway
     if taken["terminal"] and not taken["detach"] and LocalTerminal().kind is None:
         raise Usage("`-t` needs a terminal here", hint="leave it out, or begin it with `--detach`")

@@ -137,7 +137,7 @@ def start(
         jlr start dgx cont1 --image torch --dry-run
     """
     if renew:
-        _renew(options, invocation.context())
+        _renew(options | {"sync": sync}, invocation.context())
         return
     cancels, typed = options["cancel_on_interrupt"], options["host"]
     context = invocation.context()
@@ -200,7 +200,7 @@ def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
     typed = shared.resolved_host(word, context)
     if typed.name is not None and container not in (None, typed.name):
         raise Usage(
-            f"`{word}` names a session already, and so does `{container}`",
+            f"`{word}` and `{container}` both name a session",
             hint=f"`jlr start {typed.host}/{typed.name}`, or `jlr start {typed.host} {container}`",
         )
     return options | {"host": typed.host, "container": typed.name or container}

@@ -131,11 +131,10 @@ def remove_job(invocation: Invocation, chosen: tuple[str, ...], force: bool, yes
 def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None:
     """Stop a session and start it again: a new Jupyter server, on the same local ports.
 
-    It has the variables of `jlr start --env` again; of a cluster's job one with the same options is
-    submitted, also when its time is over. Its kernels end. Busy ones, programs in
-    terminals and, with the container, all that works in it end only with --force. On a terminal
-    --container and --force say what is lost, and ask. A page that is open in the browser must be
-    loaded anew, by `jlr open`.
+    Of a cluster's job one with the same options is submitted, also when its time is over. Its
+    kernels end. Busy ones, programs in terminals and, with the container, all that works in it end
+    only with --force. On a terminal --container and --force say what is lost, and ask. A page that
+    is open in the browser must be loaded anew, by `jlr open`.
 
     Examples:
         jlr restart cont1

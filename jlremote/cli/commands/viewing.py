@@ -320,11 +320,12 @@ def _follow_output(
     before = list(iter(records.__next__, None))
     live, screen = Live(), CellOutput()
     screen.show(_last(live.begin(filter(None, before)), tail), live.current)
-    last = before[-1] if before else None
-    for record in filter(None, records):
+    ends = (record.text("status") for record in reversed(before) if record and record.kind == "end")
+    status = next(ends, "")
+    for record in filter(None, records):  # without end, but where it is a run of `jlr exec`
         screen.show(live.take(record), live.current)
-        last = record
-    return 0 if last is not None and last.text("status") == "ok" else 1  # only that of a run ends
+        status = record.text("status") if record.kind == "end" else status
+    return 0 if status == "ok" else 1
 
 
 def _save_copy(
@@ -344,6 +345,6 @@ def _save_copy(
         )
     if saved.homeless:
         context.progress.note(
-            f"{saved.homeless} further runs are of cells that the notebook no longer has; "
+            f"{saved.homeless} further runs belong to cells that are no longer in the notebook; "
             "`jlr output` shows them"
         )

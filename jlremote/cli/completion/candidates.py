@@ -67,6 +67,9 @@ jobs = _completer(lambda _, typed: _selectors(session_names("jobs"), typed))
 sessions_and_jobs = _completer(
     lambda _, typed: _selectors(session_names() + session_names("jobs"), typed)
 )
+sessions_and_files = _completer(
+    lambda _, typed: _selectors(session_names(), typed) + _local_paths(typed)
+)
 ssh_names = _completer(lambda _context, _typed: known_names.ssh_names())
 
 

@@ -96,8 +96,11 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     from jlremote.hosts.requests import Scheduled
+    from jlremote.place.clusters.launchers import indices
     from jlremote.place.clusters.scheduler import Resources
 
+    if flags["array"] is not None:
+        indices(flags["array"], "")
     arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
     named = {name: chosen.get(name) or None for name in RESOURCES}
     asked = Resources(**named, array=flags["array"], arguments=arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
@@ -16,7 +17,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.options.shared import named_as_set, runtime_options
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import NO_MEANING
-from jlremote.text import reason_of
+from jlremote.text import one_line, reason_of
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
@@ -25,7 +26,7 @@ _NEW_CONTAINER = (
     *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
 )
 
-_OPTIONAL = ("image", "image-folder", "workspace", "workdir", "user", "shm-size", "ipc", "network")
+_VARIABLE = re.compile(r"[^\W\d][\w.-]*")  # with what programs in a container may take, too
 _FIELDS = {"name": "name_rule", "port": "local_port"}
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
@@ -124,12 +125,6 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     from jlremote.laptop.settings import settings
 
     flags = {name.replace("_", "-"): value for name, value in options.items()}
-    for name, value in flags.items():
-        if (isinstance(value, tuple) and "" in value) or (name, value) == ("gpus", ""):
-            shown = _SHOWN.get(name, f"--{name}")
-            raise Usage(
-                f"`{shown}` has no value", hint="leave it out; a shell variable in it may be empty"
-            )
     in_files = (line for path in flags.pop("env-file", ()) for line in _lines(path))
     flags["env"] = (*in_files, *flags["env"])
     chosen = settings.load().chosen(host, flags)
@@ -141,7 +136,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     if gpus := chosen.get("gpus"):
         parse_request(str(gpus))  # before the host is asked anything
     # An empty value drops what the settings say.
-    return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
+    return {name: value for name, value in chosen.items() if value != ""}
 
 
 def _lines(path: str) -> Iterator[str]:
@@ -159,10 +154,10 @@ def _lines(path: str) -> Iterator[str]:
 def with_value(item: str, given_by: str) -> str:
     """Return `NAME=VALUE`; a bare `NAME` gets this machine's value, as with `docker run`."""
     name, given, _ = item.partition("=")
-    if name.split() != [name]:  # an engine would take some of them
+    if not _VARIABLE.fullmatch(name):  # an engine would take some of them
         raise Usage(
-            f"{given_by}: `{name or '='}` is not a variable: its name is empty or has blanks",
-            hint="write `NAME=VALUE`, or `NAME`",
+            f"{given_by}: `{one_line(name) or '='}` is not the name of a variable",
+            hint="write `NAME=VALUE`, or `NAME`: letters, digits and `_`, the first no digit",
         )
     if given:
         return item
@@ -208,7 +203,7 @@ def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None
         if options.get(name.replace("-", "_")) not in (None, ()):
             shown = _SHOWN.get(name, f"--{name}")
             raise Usage(
-                f"`{shown}` has no meaning with `--runtime {runtime}`: what runs there is a "
+                f"`{shown}` has no effect with `--runtime {runtime}`: what runs there is a "
                 "process of yours on the host",
                 hint="leave it out; after `--`, options go to the program's `exec`",
             )

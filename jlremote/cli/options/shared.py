@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -101,16 +100,6 @@ def number(least: float, most: float = math.inf) -> Callable[[Any], float]:
     return converted
 
 
-def detach_keys(value: Any) -> str:
-    """Return keys that detach from a terminal, as docker and podman take them.
-
-    An engine would refuse others too late.
-    """
-    if not all(re.fullmatch(r"[!-~]|ctrl-[a-z@^[\]\\_]", key) for key in str(value).split(",")):
-        raise click.BadParameter(f"`{value}` is not a list of keys, such as `ctrl-p,ctrl-q`")
-    return str(value)
-
-
 def _host_argument(
     *, required: bool = False, default: bool = False, by_name: bool = False
 ) -> Callable[[Function], Function]:
@@ -148,7 +137,12 @@ def resolved_host(word: str, context: Context) -> TypedPlace:
     from jlremote.laptop.typed_place import TypedPlace, resolved
 
     typed = resolved(word, context.ssh_config, context.progress.note, host_first=True)
-    return TypedPlace(word, None) if typed.host is None else typed
+    if typed.host is not None:
+        return typed
+    from jlremote.selection.host_search import renamed
+
+    record = renamed(word, context)
+    return TypedPlace(word, None) if record is None else TypedPlace(record.host, record.name)
 
 
 def host_of_settings(profile: str | None = None) -> str | None:

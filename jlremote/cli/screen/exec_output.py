@@ -27,25 +27,20 @@ Take = Callable[[Record, list[str]], None]  # a record and the files that were w
 
 def show(records: Records, take: Take, folder: Path | None, context: Context) -> int:
     """Show records as they come, with files in a folder; return the exit code."""
-    with closing(records):  # which says that the run goes on
-        return _shown(records, take, folder, context)
-
-
-def _shown(records: Records, take: Take, folder: Path | None, context: Context) -> int:
     code = written = 0
-    for record in records:
-        files: list[str] = []
-        if folder is not None and record.kind in _SHOWN:
-            written += 1
-            name = f"{record.request}-{written}"
-            files = [str(file) for file in rich_files.save(output_of(record), folder, name)]
-        for file in files:
-            context.progress.note(f"wrote `{file}`")
-        take(record, files)
-        if record.kind == "error" and record.text("ename") == "KeyboardInterrupt":
-            code = EXIT_INTERRUPTED
-        elif record.kind == "end" and record.text("status") != "ok":
-            code = code or 1
+    with closing(records):  # which says that the run goes on
+        for record in records:
+            files: list[str] = []
+            if folder is not None and record.kind in _SHOWN:
+                written += 1
+                files = rich_files.save(output_of(record), folder, f"{record.request}-{written}")
+            for file in files:
+                context.progress.note(f"wrote `{file}`")
+            take(record, files)
+            if record.kind == "error" and record.text("ename") == "KeyboardInterrupt":
+                code = EXIT_INTERRUPTED
+            elif record.kind == "end" and record.text("status") != "ok":
+                code = code or 1
     return code
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # The colours, the cursor's steps, the column, the erased rest of a line; CR and backspace.
 _KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
+# What an engine's init says of a command that is missing, in place of a shell's words.
+_MISSING = re.compile(rb"\[FATAL tini \(\d+\)\] exec (\S+) failed: No such file or directory")
 _STYLES = {"heading": {"bold": True}, "ending": {"dim": True}}
 _CLEAR = "\r\x1b[K"
 
@@ -44,6 +46,7 @@ class JobOutput:
 
     def show(self, stream: str, data: bytes) -> None:
         """Write a piece of `stdout` or `stderr`."""
+        data = _MISSING.sub(rb"\1: command not found", data)
         if stream in self._filters:
             data = self._filters[stream].harmless(data)
         rest = memoryview(data)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
-from jlremote.text import did_you_mean, one_of
+from jlremote.text import did_you_mean, one_line, one_of
 from jlremote.times import seconds_of
 from jlremote.untrusted import count
 
@@ -33,6 +33,28 @@ PLACES = ("login", "job")
 EDITORS = ("vscode", "cursor", "windsurf", "pycharm", "zed")
 # `gpus = 2` is the natural way to write it.
 _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
+
+# How values look that hosts take, each with an example; what a host has, it knows alone.
+_KEY = r"([!-+.-~-]|ctrl-[a-z@^[\]\\_])"
+_COUNT = (r"[1-9]\d{0,8}[km]?", "4")
+_FORMS: Mapping[str, tuple[str, str]] = {
+    **{name: (r"\w[\w.,@+-]*", name) for name in ("partition", "account", "qos")},
+    **dict.fromkeys(("ntasks", "cpus"), _COUNT),
+    "nodes": (r"[1-9][\dkm,:-]*", "2"),
+    "mem": (r"\d{1,12}([kKmMgGtT][bB]?)?", "32G"),
+    "gres": (r"[a-zA-Z][\w./:,=+-]*", "gpu:1"),
+    "time": (r"(\d+-)?\d+(:\d+){0,2}|(?i:infinite|unlimited)", "8:00:00"),
+    "module": (r"\w\S*", "cuda/12.4"),
+    "detach-keys": (rf"{_KEY}(,{_KEY})*", "ctrl-p,ctrl-q"),
+    "packages": (r"[^-\s].*", "jupyterlab"),
+    "user": (r"\w[^\s:/=]*(:(\w[^\s:/=]*)?)?", "1000:1000"),
+}
+
+# Without a value they drop what the settings say.
+DROPPED_IF_EMPTY = (
+    *("image", "image-folder", "workspace", "workdir", "user", "shm-size", "ipc", "network"),
+    *(*RESOURCES, "sbatch-arg", "module"),
+)
 
 POOL = "@"  # begins the name of a pool, where a host is expected
 
@@ -102,6 +124,8 @@ def checked(option: str, value: Any, place: str) -> Value:
     if kind in LISTS:
         items = [value] if isinstance(value, str) else value
         if isinstance(items, list) and all(isinstance(item, str) and item for item in items):
+            for item in items:
+                check_form(option, item, place)
             return tuple(items)
         raise Usage(f"{place} must be a list of strings, not {value!r}")
     if kind == "port":
@@ -115,15 +139,24 @@ def checked(option: str, value: Any, place: str) -> Value:
     return _checked_text(option, value, place)
 
 
+def check_form(option: str, value: str, place: str) -> str:
+    """Return a value that hosts may take; else raise `Usage`, whose message names `place`."""
+    form, example = _FORMS.get(option, (r"(?s).*", ""))
+    if not re.fullmatch(form, value, re.ASCII):
+        raise Usage(f"{place} cannot be `{one_line(value)}`", hint=f"write it like `{example}`")
+    return value
+
+
 def _checked_text(option: str, value: Any, place: str) -> str:
     if option in _NUMBERS and type(value) is int:
-        return str(value)
+        value = str(value)
     if not isinstance(value, str) or not value:
         raise Usage(f"{place} must be a string, not {value!r}")
     for name, known in (("runtime", RUNTIMES), ("pull-on", PLACES), ("editor", EDITORS)):
         if option == name and value not in known:
             near = did_you_mean(value, known)
             raise Usage(f"{place} must be {one_of(known)}, not `{value}`", hint=near)
+    check_form(option, value, place)
     if option == "idle-stop":
         seconds_of(value, place)
     if KINDS[option] == "pattern":

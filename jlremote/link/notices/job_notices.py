@@ -9,16 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
-from jlremote.jobs import engine_jobs
-from jlremote.jobs.engine_jobs import ContainerJobs
-from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.link.connection.backoff import keep_going
-from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.job import Job
-from jlremote.place.host.kept_jobs import ProcessJobs
-from jlremote.place.runtimes.table import runtime_named
 from jlremote.times import left
 
 log = logging.getLogger(__name__)
@@ -122,6 +116,14 @@ class JobNotices:
 
 
 def _find(host: Host, watched: WatchedJob) -> Job | None:
+    # Loaded here: few links watch jobs, and each first command waits until its link has loaded.
+    from jlremote.jobs import engine_jobs
+    from jlremote.jobs.engine_jobs import ContainerJobs
+    from jlremote.jobs.scheduled_jobs import ScheduledJobs
+    from jlremote.place.host import kept_jobs
+    from jlremote.place.host.kept_jobs import ProcessJobs
+    from jlremote.place.runtimes.table import runtime_named
+
     backend: ProcessJobs | ScheduledJobs | ContainerJobs = ProcessJobs()
     read = kept_jobs.read
     if watched.kind == "scheduled":
@@ -132,7 +134,7 @@ def _find(host: Host, watched: WatchedJob) -> Job | None:
         backend, read = ContainerJobs(engine), engine_jobs.read
     done = run_script(host, backend.tell(watched.name))
     if done.status != 0:
-        raise JlrError(f"`{watched.name}` cannot be looked for: {done.complaint}")
+        raise JlrError(f"`{watched.name}` cannot be checked: {done.complaint}")
     listed = read(done.stdout)
     job = next((job for job in listed if watched.key in (job.key, job.name)), None)
     if job is None and watched.kind not in ("processes", "scheduled"):

@@ -100,7 +100,7 @@ class LoginShell:
     def looked(self) -> str:
         """Return where programs were looked for, in words."""
         if self.trouble:
-            return f"a command by ssh finds none, and {self.trouble}"
+            return f"no program was found for a command by ssh, and {self.trouble}"
         more = f", which adds {listed(self.path, _SHOWN)}" if self.path else ""
         return f"looked for on the PATH of ssh and of the login shell `{self.shell}`{more}"
 

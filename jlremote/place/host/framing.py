@@ -70,7 +70,7 @@ def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dic
         found = _between(stdout, name, marker)
         if marker in stderr and marker not in stdout:
             raise NoShell(
-                "the output of the remote shell does not arrive",
+                "the remote shell sends no output",
                 hint="look for an `exec >` in the shell startup files on the host: it moves stdout",
             )
         if found is None or not _STATUS.fullmatch(found[1]):

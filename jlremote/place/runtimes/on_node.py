@@ -34,7 +34,7 @@ JOBS = f'"{_STATE}"/jobs'
 SERVERS = f"{_STATE}/servers"
 PROBE = "probe"  # the file of the job with what the probe printed
 
-LAST_WORDS = "; its last words: "
+LAST_WORDS = "; its last output: "
 STOPPED = "it was stopped with `jlr stop`"
 IDLE = "Jupyter ended after its idle time, and its job with it"
 SHUT_DOWN = "Jupyter was stopped from its page, and its job ended with it"

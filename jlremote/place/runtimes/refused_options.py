@@ -54,10 +54,9 @@ _CANNOT_BE: Mapping[str, tuple[str, str]] = {
 # How the values look that an engine takes; what a host has, it knows alone.
 _LOOKS: Mapping[str, str] = {
     "workdir": r"/.*",
-    "user": r"[^\s:]+(:[^\s:]*)?",
-    "network": r"\S+",
-    "ipc": r"\S+",
-    "shm-size": r"(?i)[0-9.]+ ?[bkmgtp]?i?b?",
+    "network": r"\w\S*",
+    "ipc": r"private|host|shareable|none|(container|ns):\S+",
+    "shm-size": r"(?i)[0-9]{1,15}(\.[0-9]+)? ?[bkmgtp]?i?b?",
     "ulimit": r"[a-zA-Z_]+=(-?[0-9]+(:-?[0-9]+)?)?",
     "volume": r"([~/.][^:]*|[^/:]+):/[^:]*(:[^:]*)?",
     "log-opt": r"[^=\s]+=.*",

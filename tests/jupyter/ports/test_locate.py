@@ -171,7 +171,7 @@ def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(
             ContainerRestarting,
             "its engine is restarting it",
         ),
-        (replace(HERE, id="decaf"), ContainerGone, "another machine than before"),
+        (replace(HERE, id="decaf"), ContainerGone, "replaced by another machine"),
         (
             replace(HERE, started_at="later"),
             ContainerRestarted,

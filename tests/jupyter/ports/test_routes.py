@@ -147,7 +147,7 @@ def test_on_the_hosts_network_a_socket_must_be_the_containers_the_users_or_the_s
 
 @pytest.mark.parametrize("output", ["", "user\037root\036", "user\0371\036held\037\036"])
 def test_output_that_makes_no_sense_is_reported(output: str) -> None:
-    with pytest.raises(JlrError, match="cannot read what listens there"):
+    with pytest.raises(JlrError, match="cannot read the list of what listens there"):
         locate.read_listening(output)
 
 

@@ -80,7 +80,7 @@ def test_a_limit_is_told_by_the_laptops_clock_when_the_hosts_is_another(home: Ho
         (
             {"ending": "FAILED|9|3:0", "began": "", "log": "hi\nno quota\n", "stderr": ""},
             {},
-            "with exit code 3: it ended before its command began; its last words: no quota",
+            "with exit code 3: it ended before its command began; its last output: no quota",
         ),
         ({"ending": "COMPLETED|9"}, {}, "Slurm says `COMPLETED`, and it left no exit code"),
         ({"exit": "0 9\n"}, {"ended": "stopped\n"}, "it was stopped with `jlr stop`"),
@@ -90,7 +90,7 @@ def test_a_limit_is_told_by_the_laptops_clock_when_the_hosts_is_another(home: Ho
         (
             {"exit": "3 9\n", "stderr": "no module\x1f\x1b[31m x\n"},
             {},
-            "its job ended with exit code 3; its last words: no module",
+            "its job ended with exit code 3; its last output: no module",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_an_end_that_the_job_did_not_write_down_is_asked_for_now_and_then(home: 
         assert found.running is running
     assert found is not None
     assert found.halt == (
-        "its job ended: CANCELLED: it was cancelled by root; its last words: kernel started"
+        "its job ended: CANCELLED: it was cancelled by root; its last output: kernel started"
     )
     home.program("sacct", "exit 1")
     assert home.read() == found

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from jlremote.containers import jupyter_launch, server_variables
+from jlremote.containers import jupyter_launch
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter import scripts
@@ -220,32 +219,3 @@ def test_a_session_in_an_image_notes_its_gpus_for_shells_and_jobs() -> None:
     text = jupyter_launch.later_script(with_gpus)
     assert "printf %s 'export CUDA_VISIBLE_DEVICES=GPU-1\n' >\"$directory/gpus\"" in text
     assert '"$directory/gpus"' not in jupyter_launch.later_script(start({}).context)
-
-
-GIVING = StartRequest("dgx", "cont1", options=ContainerOptions(environment=("TOKEN=s3same",)))
-
-
-@pytest.mark.parametrize("written", ["", refused("No space left", 1)])
-def test_variables_that_no_launch_has_read_are_deleted_after_a_failure(written: Answer) -> None:
-    begun = launching(written, exited(1), "", request=GIVING)
-    with pytest.raises(JlrError):
-        jupyter_launch.ensure(begun.context, OLD)
-    begun.context.undo.close()
-    given, *_, last = begun.host.texts("script")
-    assert ("s3same" in given, "cat >" in given) == (True, True)
-    assert last.rstrip("\n'").endswith('rm -f "$directory"/given-l1')
-    assert begun.notes.notes == []
-
-
-def test_a_launch_without_its_variables_launches_nothing(tmp_path: Path) -> None:
-    begun = launching("", request=GIVING).context
-    take = server_variables.give(begun, HERE).environment
-    begin = f"directory={tmp_path} launch=l1; mkdir $directory/config\n"
-    done = run_sh("sh", f"{begin}{take}echo launched\n")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert (tmp_path / "exit").read_text() == "1\n"
-    (tmp_path / "given-l1").write_text("export TOKEN='s3same'\n")
-    (tmp_path / "config").rmdir()
-    assert run_sh("sh", f"{begin}{take}echo $TOKEN\n").stdout == "s3same\n"
-    assert (tmp_path / "config/variables").read_text().split() == ["TOKEN"]
-    assert not (tmp_path / "given-l1").exists()

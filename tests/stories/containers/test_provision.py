@@ -24,12 +24,6 @@ FOUND = Findings("/d", "/j", None, ())
 NOTHING = Survey(None, None)
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep records in a folder of the test's."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("request_", "words"),
     [

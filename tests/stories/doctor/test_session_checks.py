@@ -19,7 +19,9 @@ from jlremote.gpus.inventory import Gpu, Inventory
 from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter.api import Access, AccessRefused
 from jlremote.jupyter.survey import Survey
+from jlremote.kernels.execution import ExecRequest
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.output.recorded_files import Record
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import Containers
@@ -106,8 +108,10 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Chain:
     launched = (cast("Any", object()), True)
     found = Survey(CONTAINER, None)
 
-    def line(*_: object) -> Any:
-        return SimpleNamespace(result=lambda question: chain.jupyter.answer, close=lambda: None)
+    def told(_kernel: str, _api: object, request: ExecRequest, _context: object) -> list[Record]:
+        assert request.cells == ("6*7",)
+        content = {"data": {"text/plain": chain.jupyter.answer}}
+        return [Record(1.0, "k1", "execute_result", content=content)]
 
     for name, value in {
         "provision": SimpleNamespace(ensure=lambda start, _: (start, CONTAINER, found)),
@@ -117,7 +121,8 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Chain:
         "server_endpoint": lambda *_: object(),
         "wait_for_answer": lambda *_: None,
         "JupyterApi": lambda *_: chain.jupyter,
-        "open_socket": line,
+        "open_socket": lambda *_: SimpleNamespace(close=lambda: None),
+        "execute_in": told,
     }.items():
         monkeypatch.setattr(session_checks, name, value)
     return chain

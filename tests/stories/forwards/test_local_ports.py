@@ -6,7 +6,6 @@ import os
 import socket
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -25,11 +24,6 @@ from jlremote.laptop.sessions import Owner, PortRecord, SessionRecord
 
 ONE = SessionRecord("dgx", "one", "docker", 8888, ports=(PortRecord(6006, 6010),))
 TWO = SessionRecord("lab", "two", "docker", 8890)
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def test_a_taken_port_is_refused_at_once_unless_the_session_has_it() -> None:

@@ -45,12 +45,6 @@ def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Backend:
     return backend
 
 
-def test_a_kept_key_is_found_for_its_host_and_no_other(backend: Backend) -> None:
-    assert registry_keys.keep("lab", "nvcr.io", KEY) == "test keychain"
-    assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {"nvcr.io": KEY}
-    assert registry_keys.find("other", ("nvcr.io",)) == {}
-
-
 def test_only_a_login_makes_later_commands_open_the_keychain(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,11 +37,6 @@ def container(name: str, typed: str | None = None) -> dict[str, Any]:
         "State": {"Status": "running", "StartedAt": "2025-03-01T12:00:00Z"},
         "Config": {"Labels": labels},
     }
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +16,6 @@ from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.runtimes.engine_containers import CONTAINER_NAME
 from jlremote.remote import sending
 from tests.stories.containers.parts import refused, start
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def runtime(*, inside: str | None = None, **given: Any) -> str:

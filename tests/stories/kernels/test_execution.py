@@ -254,14 +254,17 @@ def test_a_notebook_is_called_by_its_path_or_its_end() -> None:
         exec_kernel.of_notebook("train.ipynb", api)
     with pytest.raises(NotFound, match="no kernel runs for a notebook `eval"):
         exec_kernel.of_notebook("eval.ipynb", api)
+    with pytest.raises(NotFound) as none:
+        exec_kernel.of_notebook("eval.ipynb", cast("JupyterApi", Api([])))
+    assert "`jlr open`" in str(none.value.hint)
 
 
 def test_images_and_html_become_files_of_our_names(tmp_path: Path) -> None:
     png = base64.encodebytes(b"\x89PNG").decode()
     data = {"text/plain": "x", "image/png": png, "text/html": ["<b>", "x"], "image/gif": "é"}
     files = rich_files.save({"data": data}, tmp_path, "run-1-1")
-    assert [file.name for file in files] == ["run-1-1.png", "run-1-1.html"]
-    assert [file.read_bytes() for file in files] == [b"\x89PNG", b"<b>x"]
+    assert [Path(file).name for file in files] == ["run-1-1.png", "run-1-1.html"]
+    assert [Path(file).read_bytes() for file in files] == [b"\x89PNG", b"<b>x"]
     with pytest.raises(Usage, match="exists"):
         rich_files.save({"data": data}, tmp_path, "run-1-1")
 

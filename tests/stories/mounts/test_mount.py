@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Busy, Usage
+from jlremote.errors import Busy
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
-from jlremote.mounts import known_mounts, mount, unmount
+from jlremote.mounts import known_mounts, unmount
 from jlremote.mounts.system import Holder, Linux, MountPoint
 from tests.stories.parts import POINT, RECORD
 
@@ -45,14 +45,6 @@ def test_a_mount_is_down_without_a_link_that_serves_it(
     monkeypatch.setattr(known_mounts, "is_served", lambda _: True)
     told, why = known_mounts._state(RECORD, FakeSystem(), status)
     assert (told, (why or "")[: len(detail)]) == (state, detail)
-
-
-def test_a_mount_in_a_mount_and_one_over_anothers_are_refused() -> None:
-    assert known_mounts.place("/home/ada/p", FakeSystem()) == "/home/ada/p"
-    with pytest.raises(Usage, match="it lies in the mount `/home/ada/p`"):
-        known_mounts.place("/home/ada/p/sub", FakeSystem())
-    with pytest.raises(Usage, match="another mount is at `/home/ada/p`"):
-        mount._stays(mount.MountRequest(RECORD.local), RECORD.local, None, FakeSystem())
 
 
 def test_a_busy_mount_names_at_most_five_programs() -> None:

@@ -38,7 +38,7 @@ def test_a_notebook_is_called_by_its_path_or_a_unique_end(typed: str, name: str)
 def test_a_notebook_that_is_not_clear_is_asked_for() -> None:
     with pytest.raises(Usage) as several:
         chosen("train.ipynb", KNOWN)
-    assert several.value.hint == "type more of `work/train.ipynb`, `old/train.ipynb`"
+    assert several.value.hint == "type more of it: `work/train.ipynb`, `old/train.ipynb`"
     with pytest.raises(NotFound) as missing:
         chosen("tset.ipynb", KNOWN)
     assert missing.value.hint == "did you mean `test.ipynb`?"
@@ -173,3 +173,26 @@ def test_a_loss_is_noted_once_and_nothing_comes_twice(asking: Any) -> None:
     for seen, script in zip((" ", read, read), host.scripts, strict=False):
         assert f'seen="{seen}"' in script
     assert notes.notes[0] == "the connection broke; `dgx/cont1` keeps recording; trying again"
+
+
+def test_a_run_of_exec_is_shown_alone_and_followed_to_its_end(asking: Any) -> None:
+    run, other = "run-0123456789ab", {"request": "run-ba9876543210"}
+    of_run = {"request": run, "notebook": "jlr-exec"}
+    began = line("code", {"code": "1", "execution_count": 1}, **of_run)
+    began += line("stream", {"text": "not\n"}, **other)
+    goes_on = line("stream", {"text": "mine\n"}, **of_run)
+    ends = line("end", {"status": "ok"}, **of_run) + goes_on.replace(b"mine", b"late")
+    host = asking((b"\x1e1 0\n" + began + goes_on + b"\x1e\n", 0))
+    [found] = recorded(None, run, context(), end_only=True).runs
+    assert found.request == run
+    assert "piece=" not in host.scripts[0], "it may be in an older piece"
+    asking((b"\x1e1 0\n" + began + b"\x1e\n\x1e1 999\n" + goes_on + ends, 0))
+    kinds = [record and record.kind for record in followed(None, run, context())]
+    assert kinds == ["code", None, "stream", "end"]
+    asking((b"\x1e1 0\n" + began + goes_on + ends + b"\x1e\n", 0))
+    kinds = [record and record.kind for record in followed(None, run, context())]
+    assert kinds == ["code", "stream", "end", "stream", None]
+    asking((b"\x1e1 0\n" + began + b"\x1e\n", 0))
+    with pytest.raises(NotFound, match="no run `run-00") as missing:
+        recorded(None, "run-000000000000", context())
+    assert missing.value.hint == "`jlr output -f dgx/cont1 run-000000000000` waits for it"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jlremote.errors import NotFound
@@ -26,11 +24,6 @@ class FakeHost:
 
     def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
         return {name: Completed(0, f"{self.user}\n", "") for name in steps}
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def record(name: str, typed: str | None, host: str = "dgx") -> None:

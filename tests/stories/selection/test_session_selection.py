@@ -20,11 +20,6 @@ from tests.stories.parts import Notes, context
 RECORD = SessionRecord("dgx", "cont1", "docker", 8888)
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 @pytest.mark.parametrize("selector", [None, "cont1", "dgx/cont1"])
 def test_a_known_session_is_used_without_its_host(selector: str | None) -> None:
     sessions.save(RECORD)

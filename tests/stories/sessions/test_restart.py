@@ -13,8 +13,6 @@ from jlremote.hosts.requests import StartRequest, StopRequest
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.place.host.contract import RECORD as END
-from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import Container
 from jlremote.selection import session_selection
@@ -97,57 +95,3 @@ def test_what_would_be_gone_or_is_anothers_is_not_stopped(
         restart(monkeypatch, record=record, found=found)
     assert "`jlr stop`" not in (caught.value.hint or "")
     assert done == []
-
-
-HERE = Container("1", "cont1", True, "then")
-IN_DOCKER = replace(RECORD, runtime="docker")
-VARIABLES = "TOKEN $(evil)\n"
-ENVIRONMENT = "PATH=/bin\0TOKEN=s3same\0$(evil)=a=b\0"
-
-
-def answering(monkeypatch: pytest.MonkeyPatch, answer: Completed | str) -> None:
-    host = FakeHost("dgx", {"script": answer})
-    monkeypatch.setattr(workflow, "link_of", lambda *_: host)
-
-
-def test_variables_that_cannot_be_given_again_are_named(
-    done: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The start fails when the server, which alone had them, has ended."""
-    answering(monkeypatch, f"{VARIABLES}{END}{ENVIRONMENT}")
-    asked: list[StartRequest] = []
-
-    def start(request: StartRequest, _: object) -> None:
-        asked.append(request)
-        raise JlrError("no space")
-
-    monkeypatch.setattr(workflow, "start", start)
-    notes = Notes()
-    with pytest.raises(JlrError, match="no space"):
-        restart(monkeypatch, record=IN_DOCKER, found=replace(RUNS, container=HERE), notes=notes)
-    assert asked[0].options.environment == ("TOKEN=s3same", "$(evil)=a=b")
-    [note] = notes.notes
-    assert note == (
-        "Jupyter has ended, and its `--env TOKEN --env '$(evil)'` with it; set it again: "
-        "`jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…`"
-    )
-    assert len(done) == 1
-
-
-@pytest.mark.parametrize("printed", ["", f"TOKEN\n{END}"])
-def test_nothing_is_stopped_whose_variables_cannot_be_read(
-    printed: str, done: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answering(monkeypatch, Completed(1, printed, "cat: /proc/7/environ: Permission denied\n"))
-    found = replace(RUNS, container=HERE)
-    with pytest.raises(JlrError, match=r"cannot read the variables .*: Permission denied"):
-        restart(monkeypatch, record=IN_DOCKER, found=found)
-    assert done == []
-
-
-def test_a_jupyter_that_was_given_no_variables_may_hide_its_environment(
-    done: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answering(monkeypatch, Completed(1, END, "cat: /proc/7/environ: Permission denied\n"))
-    restart(monkeypatch, replace(AGAIN, force=True), IN_DOCKER, replace(RUNS, container=HERE))
-    assert done[-1].options.environment == ()

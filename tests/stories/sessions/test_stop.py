@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,11 +35,6 @@ FORWARDED = replace(new_server(3), ours=False)
 FORWARD = ForwardStatus(
     "cont1", None, 8901, "up", 0.0, None, replace(new_endpoint(), server=FORWARDED), None
 )
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def ending(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from jlremote import __version__
 from jlremote.laptop.settings.options import LOG_LIMIT, key
-from jlremote.place.host.shell_text import command_line, wait_while
+from jlremote.place.host.shell_text import IF_MISSING, command_line, wait_while
 from jlremote.place.runtimes.container_options import (
     ARGUMENTS_LABEL,
     PACKAGES_LABEL,
@@ -68,7 +68,7 @@ def _image(engine: Engine, spec: ContainerSpec) -> Argv:
 
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
     """Return the command that creates a container for `command`, which may follow a script."""
-    begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
+    begin = ("-c", f'{spec.script}{IF_MISSING}exec "$@"', "sh") if spec.script else ()
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
         *_create(engine, spec, told),

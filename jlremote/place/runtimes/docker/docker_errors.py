@@ -6,10 +6,11 @@ in vain if dockerd did not find NVIDIA's toolkit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from jlremote.errors import Busy, JlrError, Usage
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.place.host.contract import Completed, Steps, error_lines
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
@@ -118,6 +119,8 @@ def _lack(
             f"another command has just created a container `{spec.name}`",
             hint="run the command again to use it, or choose another name",
         )
+    if missing := re.search(r'exec:? "([^"/]+)": executable file not found', why):
+        return NotFound(f"`{missing[1]}`: command not found in `{spec.image}`")
     if any(words in complaint for words in _PORT_TAKEN):
         return Busy(
             f"a port of the host is in use: {why}",

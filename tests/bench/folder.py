@@ -1,0 +1,83 @@
+"""A folder of 1,000 files and 20 MB: `python -m tests.bench.folder [ROUNDS [MILLISECONDS …]]`.
+
+`jlr sync` into a container, and rsync to the host by an open connection of ssh. Each time is that
+beyond a command of its own that does nothing there: `jlr shell cont1 true`, and `ssh lab true`. The
+exit code is 1 if a goal was missed.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.bench.start import Bench, bench
+from tests.bench.streams import THERE, Streams
+
+ROUNDS = 3
+FILES, BYTES = 1000, 20_000
+GOALS = {"first": 0.5, "unchanged": 0.1, "one changed": 0.1}
+
+
+class Folder:
+    """The folder, and the ways to send it."""
+
+    def __init__(self, parts: Bench, streams: Streams, top: Path) -> None:
+        self._streams, self._top, self._session = streams, top, parts.session
+        for number in range(FILES):
+            path = top / f"d{number % 20}" / f"{number}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(os.urandom(BYTES))
+        (top / ".gitignore").write_text("*.pyc\n__pycache__/\n/out/\n")
+        self._edits = 0
+
+    def rounds(self, number: int) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the seconds of jlr and of rsync for each kind of goal."""
+        ours = ("jlr", "sync", str(self._top), f"{self._session}:{THERE}-{number}")
+        shell = " ".join(self._streams.ssh)
+        theirs = ("rsync", "-a", "-e", shell, f"{self._top}/", f"lab:{THERE}-{number}")
+        idle = ("jlr", "shell", self._session, "true")
+        return self._times(ours, idle), self._times(theirs, (*self._streams.ssh, "lab", "true"))
+
+    def _times(self, argv: tuple[str, ...], idle: tuple[str, ...]) -> dict[str, float]:
+        found = {}
+        for kind in GOALS:
+            if kind == "one changed":
+                self._edits += 1
+                (self._top / "d3" / "3.py").write_text(f"{self._edits}" * 100)
+            own = min(self._streams.seconds(idle) for _ in range(2))
+            found[kind] = self._streams.seconds(argv) - own
+        return found
+
+
+def measure(milliseconds: int, rounds: int) -> bool:
+    """Print the rows of one line; return whether a goal was missed."""
+    line, missed = f"{milliseconds} ms" if milliseconds else "loopback", False
+    with ExitStack() as stack:
+        parts = stack.enter_context(bench(milliseconds))
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))
+        streams = Streams(parts, Path(temporary))
+        stack.enter_context(streams.connected())
+        (top := Path(temporary, "proj")).mkdir()
+        folder = Folder(parts, streams, top)
+        found = [folder.rounds(number) for number in range(rounds)]
+    for kind, goal in GOALS.items():
+        ours, theirs = (statistics.median(pair[way][kind] for pair in found) for way in (0, 1))
+        missed |= ours > goal
+        print(f"| {line}: {kind} | {theirs:.2f} | {ours:.2f} | ≤ {goal} |", flush=True)
+    return missed
+
+
+def main() -> int:
+    """Print the table and return the exit status."""
+    rounds, *lines = map(int, sys.argv[1:] or [str(ROUNDS)])
+    print("| seconds | rsync | jlr sync | wanted |\n|---|---|---|---|")
+    missed = [measure(one, rounds) for one in lines or (0, 20)]
+    return int(any(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
