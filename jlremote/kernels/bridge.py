@@ -6,6 +6,7 @@ import os
 import queue
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,13 +30,23 @@ _EVENTS_A_TURN = 100  # a kernel that prints without end keeps no client out
 _LOST = "the connection was lost meanwhile, and with it the answer; some output may be missing"
 
 
+def _watch_parent() -> Callable[[], bool]:
+    if sys.platform != "win32":
+        number = os.getppid()
+        return lambda: os.getppid() == number
+    import psutil  # the number there outlives its process
+
+    parent = psutil.Process().parent()
+    return lambda: parent is None or parent.is_running()
+
+
 class Bridge:
     """Passes messages between clients and a kernel until either ends."""
 
     def __init__(self, ports: LocalPorts, kernel: RemoteKernel) -> None:
         self._ports = ports
         self._kernel = kernel
-        self._parent = os.getppid()
+        self._parent_lives = _watch_parent()
         self._socket: KernelSocket | None = None
         self._outbox: list[Message] = []
         self._unanswered: dict[str, Message] = {}
@@ -50,7 +61,7 @@ class Bridge:
             JlrError: the kernel has ended by itself.
         """
         self._kernel.begin()
-        while not self._over and os.getppid() == self._parent:
+        while not self._over and self._parent_lives():
             wait = _TURN_SECONDS if self._kernel.events.empty() else 0
             for message in self._ports.received(wait):
                 self._from_client(message)

