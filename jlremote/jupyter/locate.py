@@ -272,6 +272,6 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
         return
     owner = "another container or program" if runtime.has_containers else "another user's program"
     raise PortTaken(
-        f"{owner} has port {known.port}, and not a program of `{known.place.name}`",
+        f"{owner} listens on port {known.port}, and not a program of `{known.place.name}`",
         hint="let your program listen on another port, and forward that one",
     )

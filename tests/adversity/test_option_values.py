@@ -53,6 +53,7 @@ OTHERS = [
     *((*JOB, "--array", value, "--", "true") for value in ("", "x", "3-1", "1-5:0", "-1", "1\n2")),
     *((*NEW, "--port", value) for value in ("0", "-1", "65536", "http", "", "9" * 30)),
     *((*NEW, "--idle-stop", value) for value in ("", "-1h", "soon", "1h 2")),
+    *(("exec", "cont1", "-c", "1", "--timeout", value) for value in ("", "soon", "-1")),
     *((*NEW, "--python", value) for value in ("", " ", "a\nb")),
     *((*NEW, "--browser", value) for value in ("", " ", "a\nb")),
     *(("shell", "-u", value, "cont1", "true") for value in ("a b", "-1", "a\nb", "=root")),

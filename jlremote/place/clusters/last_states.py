@@ -117,7 +117,7 @@ class JobEnding:
         if began:
             return f"{told}, and it left no exit code"
         said = one_line(log.strip().rpartition("\n")[2])[-_SHOWN:]
-        words = f"; its last words: {said}" if said else ""
+        words = f"; its last output: {said}" if said else ""
         return f"{told}: it ended before its command began{words}"
 
 

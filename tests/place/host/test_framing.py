@@ -114,7 +114,7 @@ def test_a_startup_file_that_exits_is_quoted_without_its_control_characters(shel
 
 @ANY_SHELL
 def test_a_startup_file_that_moves_stdout_is_told(shell: str) -> None:
-    with pytest.raises(NoShell, match="does not arrive") as caught:
+    with pytest.raises(NoShell, match="sends no output") as caught:
         through(shell, {"only": "echo well"}, before="exec >/dev/null")
     assert "`exec >`" in str(caught.value.hint)
 

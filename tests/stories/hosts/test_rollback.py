@@ -55,7 +55,7 @@ def test_a_ctrl_c_after_the_first_second_of_the_rollback_ends_it_at_once(
     monkeypatch.setattr(rollback, "UNDISTURBED_SECONDS", 0.0)
     undone: list[str] = []
     second = partial(os.kill, os.getpid(), signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt, match="may still be there"):
+    with pytest.raises(KeyboardInterrupt, match="may be left"):
         fail(KeyboardInterrupt(), partial(undone.append, "first"), second)
     assert undone == []
 
