@@ -136,7 +136,9 @@ def begin_log(path: Path, host: str, environment: Mapping[str, str]) -> None:
         # paramiko's INFO lines repeat those of the supervisor.
         logging.getLogger("paramiko").setLevel(logging.WARNING)
     python = f"Python {platform.python_version()}"
-    versions = f"jlr {__version__}, {python}, {platform.platform()}, pid {os.getpid()}"
+    # Not `platform.platform()`, which runs a program.
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    versions = f"jlr {__version__}, {python}, {system}, pid {os.getpid()}"
     log.info("link to %s: %s", host, versions)
     faulthandler.enable()  # where the interpreter crashes
     if sys.platform != "win32":
