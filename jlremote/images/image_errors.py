@@ -32,9 +32,8 @@ _OUT_OF_REACH = re.compile(
     r"|connection refused|connection reset|client\.timeout exceeded|unexpected eof"
 )
 _NO_REGISTRY = re.compile("no unqualified-search registries|short-name resolution enforced")
-_REACHES = (
-    "check its name, the host's network and proxy, and which certificates the engine there trusts"
-)
+_UNKNOWN_SIGNER = "signed by unknown authority"
+_NO_TLS = "http response to https client"
 # Behind this follows the help text and not the reason.
 _USAGE = re.compile(r"\s*Usage:")
 
@@ -106,7 +105,7 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
         more = f"`{failed.login}`: {failed.registry} allows more after a login"
         return JlrError(f"{failed.message}: {why}", hint=more)
     if _OUT_OF_REACH.search(complaint):
-        return _out_of_reach(failed, why)
+        return _out_of_reach(failed, why, complaint)
     return JlrError(f"{failed.message}: {why}")
 
 
@@ -118,12 +117,16 @@ def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
     )
 
 
-def _out_of_reach(failed: FailedTransfer, why: str) -> JlrError:
+def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
+    name = failed.registry_name or "REGISTRY"
+    network = (
+        f"check the network of `{failed.host}`; if it needs a proxy, {_by_proxy(failed.engine)}"
+    )
     # An image that cannot be pulled is missing, whatever the registry has.
     unreachable = NotFound if failed.verb == "pull" else JlrError
     return unreachable(
         f"{failed.message}: `{failed.host}` cannot reach {failed.registry}: {why}",
-        hint=_REACHES,
+        hint=_reach_hint(failed.engine, name, complaint) or network,
     )
 
 
@@ -136,7 +139,8 @@ def login_error(engine: Engine, registry: str, user: str, host: str, failed: Com
     if _REFUSED.search(complaint):
         return refused_key(registry, user, why)
     if _OUT_OF_REACH.search(complaint):
-        return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=_REACHES)
+        mend = _reach_hint(engine, registry, complaint) or "check its name"
+        return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
     return JlrError(f"cannot log in to `{registry}`: {why}")
 
 
@@ -199,3 +203,45 @@ def commit_error(
 def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError | None:
     general = engine_error(engine, Completed(status, "", "\n".join(lines)))
     return general if isinstance(general, EngineUnusable) else None
+
+
+def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
+    if _UNKNOWN_SIGNER in complaint:
+        return (
+            "its certificate is signed by an authority that the host does not know: put that "
+            f"authority's certificate into `{_certificates(engine)}/{registry}/ca.crt`"
+        )
+    if _NO_TLS in complaint:
+        return (
+            f"it has no TLS, which {engine.kind.program} requires: {_without_tls(engine, registry)}"
+        )
+    if "x509" in complaint:
+        return "its certificate is invalid: ask the owner of the registry to renew it"
+    return None
+
+
+def _certificates(engine: Engine) -> str:
+    if engine.kind.daemon:
+        return "/etc/docker/certs.d"
+    return "/etc/containers/certs.d" if engine.behind_sudo else "~/.config/containers/certs.d"
+
+
+def _by_proxy(engine: Engine) -> str:
+    # `proxies` in the client's config.json is for containers alone; with those in dockerd's
+    # daemon.json a dockerd before 23.0 does not start.
+    if engine.kind.daemon:
+        return (
+            "`sudo systemctl edit docker` there, with the lines `[Service]` and "
+            "`Environment=HTTPS_PROXY=URL`, and `sudo systemctl restart docker`"
+        )
+    return "set `HTTPS_PROXY` there"
+
+
+def _without_tls(engine: Engine, registry: str) -> str:
+    if engine.kind.daemon:
+        line = f'"insecure-registries": ["{registry}"]'
+        return f"put `{line}` into `/etc/docker/daemon.json` there and restart docker"
+    return (
+        f'put `[[registry]]` with `location = "{registry}"` and `insecure = true` into a file in '
+        "`/etc/containers/registries.conf.d` there"
+    )

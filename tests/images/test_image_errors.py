@@ -83,23 +83,29 @@ def test_each_cause_of_a_refusal_is_its_own_error(
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("engine", "said", "mend"),
     [
-        "server gave HTTP response to HTTPS client",
-        "x509: certificate signed by unknown authority",
-        "dial tcp: i/o timeout",
+        (DOCKER, "server gave HTTP response to HTTPS client", '["lab:5000"]` into `/etc/docker/d'),
+        (PODMAN, "server gave HTTP response to HTTPS client", 'location = "lab:5000"'),
+        (DOCKER, "x509: certificate signed by unknown authority", "/etc/docker/certs.d/lab:5000/"),
+        (PODMAN, "x509: certificate signed by unknown authority", "~/.config/containers/certs.d/"),
+        (DOCKER, "x509: certificate has expired", "the owner of the registry"),
+        (
+            DOCKER,
+            "dial tcp: i/o timeout",
+            "a proxy, `sudo systemctl edit docker` there",
+        ),
+        (PODMAN, "dial tcp: i/o timeout", "a proxy, set `HTTPS_PROXY` there"),
     ],
 )
-@pytest.mark.parametrize("engine", [DOCKER, PODMAN])
-def test_an_unreachable_registry_is_reported_in_the_engines_words(
-    engine: Engine, said: str
+def test_an_unreachable_registry_is_reported_with_a_hint(
+    engine: Engine, said: str, mend: str
 ) -> None:
     image, words = "lab:5000/me/x:1", [f'Get "https://lab:5000/v2/": {said}']
     error = transfer_error(FailedTransfer(engine, "pull", image, parse(image), "dgx"), words, 1)
+    assert mend in (error.hint or "")
     login = login_error(engine, "lab:5000", "me", "dgx", Completed(1, "", words[0]))
-    for one in (error, login):
-        assert "`dgx` cannot reach `lab:5000`" in one.message
-        assert said in one.message
+    assert mend in (login.hint or "") or "proxy" in mend
 
 
 WARNING = "WARNING: Error loading config file: open /root/.docker/config.json: permission denied"
