@@ -354,6 +354,6 @@ def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop, fir
     with stand_in(cluster, "login", "sbatch", text):
         done = zih.jlr("run", "zih", "--slurm", "--name", called, "--", "echo", "once")
     assert (done.status, done.stdout) == (0, "once\n")
-    assert "looking in 2 s whether the job is there" in done.stderr
+    assert "looking again for the job in 2 s" in done.stderr
     names = cluster.slurm("squeue", "--states=all", "--format=%j").split()
     assert sum(each.startswith(f"{called}.") for each in names) == 1

@@ -78,9 +78,9 @@ def check_commands(session: Session, gpus: str) -> None:
     """Check that commands in a session are steps of its job, which have its GPUs."""
     called, job = session.name, session.report["job"]
     text = 'echo "$CUDA_VISIBLE_DEVICES of $SLURM_JOB_ID"; cat; exit 3'
-    for words in (("shell", called), ("run", "zih", "--in", called, "-i")):
+    for words, typed in ((("shell", called), "typed\n"), (("run", "zih", "--in", called), "")):
         done = session.laptop.jlr(*words, "--", "sh", "-c", text, stdin="typed\n")
-        assert (done.status, done.stdout) == (3, f"{gpus} of {job}\ntyped\n"), done
+        assert (done.status, done.stdout) == (3, f"{gpus} of {job}\n{typed}"), done
     chosen = ("run", "zih", "--in", called, "--gpus", "auto", "--", "true")
     failed(session.laptop.jlr(*chosen), 2, f"`--gpus auto` is not for a job in `zih/{called}`")
     assert "jupyter" in session.laptop.jlr("logs", called).stdout

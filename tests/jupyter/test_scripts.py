@@ -114,7 +114,6 @@ def start_time(pid: int) -> str:
 
 
 def test_a_server_that_does_not_end_is_asked_to(folder: Path) -> None:
-    (folder / "given-l1").write_text("export TOKEN=s3same\n")  # by a start that was cut off
     server = subprocess.Popen(["sleep", "60"])
     try:
         done = sh(scripts.end(BARE, NAME, server.pid, start_time(server.pid), patience=0))

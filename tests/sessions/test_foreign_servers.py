@@ -62,7 +62,7 @@ def test_a_server_that_knows_people_by_a_header_is_told_and_one_of_ours_takes_it
     here.engine.docker("exec", "-d", here.name, *OPEN)
     listens = f"grep -q ':{8888:04X} ' /proc/net/tcp && echo yes; :"
     wait_until(lambda: here.execute("sh", "-c", listens), "its server")
-    words = ("answers 403 Forbidden", "proxy's header", f"then `jlr start lab {here.name}`")
+    words = ("answers 403 Forbidden", "by a proxy", f"then `jlr start lab {here.name}`")
     failed(start(laptop, "lab", here.name), 1, *words)
     told = "/root/.local/share/jupyter/runtime/jpserver-*.json"
     here.execute("sh", "-c", f"set -- {told}; pid=${{1##*-}}; kill ${{pid%.json}}")

@@ -122,7 +122,7 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
         "shm-size is `1g` (you asked for `8g`)",
         "(you asked for `root`)",
         "/data:/data:ro` (you asked for `~/proj:/data`)",
-        f"`--env` will apply to its next start, after `jlr stop lab/{session.name}`",
+        "`B`: `--env` applies to new containers only",
         "ulimit is `stack=67108864` (you asked for `stack=1024`)",
         f"`jlr rm lab/{session.name}`",
     ):
