@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import re
 import signal
 import sys
+import threading
+import time
 from types import FrameType
 
 import click
@@ -17,6 +20,7 @@ from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, one_line, printable, reason_of, redacted
 
+_FREED_SECONDS = 0.05  # by then the object is freed
 # Options that destroy something, so a typo of another one must not lead to them.
 _NEVER_OFFERED = {"--clean", "--container", "--force", "--forget", "--remove", "--rm", "--yes"}
 
@@ -80,7 +84,6 @@ def _log_bug(failure: Exception) -> tuple[str, str]:
     It can be sent to us: it has neither arguments nor local variables, which may hold secrets.
     """
     import platform
-    import time
     import traceback
 
     from jlremote import __version__
@@ -194,7 +197,28 @@ def _end_cleanly_on_signals() -> None:
     for number in numbers:
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored
             signal.signal(number, _leave)
+    sys.unraisablehook = _signal_again
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
+
+
+# Python drops every exception that is raised while an object is freed, also that of a signal.
+def _signal_again(lost: sys.UnraisableHookArgs) -> None:
+    number = signal.SIGINT if isinstance(lost.exc_value, KeyboardInterrupt) else None
+    if isinstance(lost.exc_value, SystemExit) and isinstance(lost.exc_value.code, int):
+        number = signal.Signals(lost.exc_value.code - 128)
+    if number is None:
+        sys.__unraisablehook__(lost)
+    else:
+        # Not by `threading`: the object may be a thread, at whose end that holds its lock.
+        _thread.start_new_thread(_signal_main, (number,))
+
+
+def _signal_main(number: signal.Signals) -> None:
+    time.sleep(_FREED_SECONDS)
+    if sys.platform == "win32":
+        _thread.interrupt_main(number)
+    else:
+        signal.pthread_kill(threading.main_thread().ident or 0, number)

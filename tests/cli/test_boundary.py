@@ -239,6 +239,22 @@ def test_a_command_killed_by_a_signal_unwinds_and_exits_with_its_number() -> Non
         assert process.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_while_an_object_is_freed_is_not_lost(number: signal.Signals) -> None:
+    script = (
+        "import signal, sys, time\nfrom jlremote.cli import boundary\n"
+        "from jlremote.sessions import open\n"
+        "class Freed:\n"
+        f"    def __del__(self): signal.raise_signal({number.value}); time.sleep(0)\n"
+        "def wait(*_): Freed(); time.sleep(60)\n"
+        "open.address = wait; sys.argv = ['jlr', 'url']; sys.exit(boundary.run())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stderr.strip()) == (128 + number, "")
+
+
 def test_a_command_under_nohup_ignores_sighup() -> None:
     script = (
         "import signal, sys; from jlremote.cli import boundary\n"
