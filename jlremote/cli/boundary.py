@@ -20,7 +20,7 @@ from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, one_line, printable, reason_of, redacted
 
-_FREED_SECONDS = 0.05  # by then the object is freed
+_FREED_SECONDS = 0.05  # by then an object is freed
 # Options that destroy something, so a typo of another one must not lead to them.
 _NEVER_OFFERED = {"--clean", "--container", "--force", "--forget", "--remove", "--rm", "--yes"}
 
@@ -206,18 +206,18 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 
 # Python drops every exception that is raised while an object is freed, also that of a signal.
 def _signal_again(lost: sys.UnraisableHookArgs) -> None:
-    number = signal.SIGINT if isinstance(lost.exc_value, KeyboardInterrupt) else None
-    if isinstance(lost.exc_value, SystemExit) and isinstance(lost.exc_value.code, int):
-        number = signal.Signals(lost.exc_value.code - 128)
-    if number is None:
-        sys.__unraisablehook__(lost)
-    else:
+    code = lost.exc_value.code if isinstance(lost.exc_value, SystemExit) else None
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        code = EXIT_INTERRUPTED
+    if isinstance(code, int) and code - 128 in signal.valid_signals():
         # Not by `threading`: the object may be a thread, at whose end that holds its lock.
-        _thread.start_new_thread(_signal_main, (number,))
+        _thread.start_new_thread(_signal_main, (signal.Signals(code - 128),))
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _signal_main(number: signal.Signals) -> None:
-    time.sleep(_FREED_SECONDS)
+    time.sleep(_FREED_SECONDS)  # one that comes too early is lost and repeated, too
     if sys.platform == "win32":
         _thread.interrupt_main(number)
     else:
