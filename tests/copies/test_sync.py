@@ -215,6 +215,11 @@ def test_a_start_syncs_into_the_session(owner: Laptop, inside: Container, proj: 
     started = owner.run("sh", "-c", command)
     assert started.status == 0, started
     assert inside.execute("cat", "/srv/kept.log") == "kept.log"
+    inside.execute("sh", "-c", "echo theirs >>/srv/kept.log")
+    (proj / "kept.log").write_text("ours")
+    clashed = owner.run("sh", "-c", command)
+    assert (clashed.status, clashed.stdout) == (1, started.stdout), clashed
+    assert "`kept.log`" in clashed.stderr
     assert owner.jlr("stop", inside.name, "--yes").status == 0
 
 

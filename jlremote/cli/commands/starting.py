@@ -165,8 +165,7 @@ def start(
             return
         shared.check_browser(None if no_browser else options["browser"])
         report = _start(request, context)
-        if sync is not None:
-            _sync(sync, f"{report.host}/{report.name}", context)
+        unsent = None if sync is None else _sync(sync, f"{report.host}/{report.name}", context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())
         _explain(report, context)
@@ -174,6 +173,8 @@ def start(
         shared.browse(
             report.address, context, browser=browser, asked=options["browser"] is not None
         )
+        if unsent is not None:  # the session runs all the same
+            raise unsent
 
 
 def _renew(options: dict[str, Any], context: Context) -> None:
@@ -250,14 +251,15 @@ def _start(request: StartRequest, context: Context) -> SessionReport:
     return workflow.start(request, context)
 
 
-def _sync(local: str, session: str, context: Context) -> None:
+def _sync(local: str, session: str, context: Context) -> JlrError | None:
     from jlremote.copies import sync as workflow
 
     request = workflow.SyncRequest(Path(local).expanduser(), session)
     try:
         workflow.check_conflicts(request, workflow.sync(request, context))
-    except JlrError as failure:  # the session runs
-        context.progress.note("; ".join(filter(None, (failure.message, failure.hint))))
+    except JlrError as failure:
+        return failure
+    return None
 
 
 def _explain(report: SessionReport, context: Context) -> None:
