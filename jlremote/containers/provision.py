@@ -56,7 +56,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
             if not found.server:
                 image = start.request.image
                 start.note(
-                    f"starting Jupyter beside the program of the entrypoint of `{image}` runs"
+                    f"starting Jupyter beside the program that the entrypoint of `{image}` runs"
                 )
         return start, container, found
     _explain_kept(start, container)

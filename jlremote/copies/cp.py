@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.copies import tar_fetch, tar_send
-from jlremote.copies.exchange import CopyPlace, CopyReport, plain_errors
+from jlremote.copies.exchange import CopyPlace, CopyReport, in_words, plain_errors
 from jlremote.copies.names import RemotePath, one_place, parsed
 from jlremote.copies.staging import folder_of
 from jlremote.errors import Usage
 from jlremote.hosts.context import Context
-from jlremote.text import size_in_words
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,5 @@ def copy(
                 "a copy needs one end on this machine, and one on a host",
                 hint="`jlr cp data.csv cont1:/data/` names the session before the colon",
             )
-    files_word = "file" if report.files == 1 else "files"
-    context.progress.note(f"copied {report.files} {files_word}, {size_in_words(report.total)}")
+    context.progress.note(f"copied {in_words(report.files, report.total)}")
     return Copied(report.files, report.total, tuple(report.skipped))

@@ -59,9 +59,8 @@ class CopyReport:
 
     def leave_out(self, why: str) -> None:
         """Tell the person that something is not copied."""
-        if (
-            why in self.skipped or len(self.skipped) > _MOST_LEFT_OUT
-        ):  # an archive may have millions
+        # An archive may have millions, and a file that changes comes again.
+        if why in self.skipped or len(self.skipped) > _MOST_LEFT_OUT:
             return
         if len(self.skipped) == _MOST_LEFT_OUT:
             why = "left out more files than these"
@@ -115,6 +114,11 @@ def _opened(
         process.wait_connected()
         stack.push(attempt.pop_all())
     return process
+
+
+def in_words(files: int, size: int) -> str:
+    """Return how many files, and bytes, were copied: `2 files, 1.5 MB`."""
+    return f"{files} {'file' if files == 1 else 'files'}, {size_in_words(size)}"
 
 
 @contextmanager

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from jlremote.copies import tar_fetch
-from jlremote.copies.exchange import CopyPlace, CopyReport, plain_errors
+from jlremote.copies.exchange import CopyPlace, CopyReport, in_words, plain_errors
 from jlremote.copies.names import RemotePath
 from jlremote.copies.sync import SyncRequest, check_conflicts, sync
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import RunRequest
 from jlremote.laptop.typed_place import host_word
-from jlremote.text import size_in_words
 
 _HERE = "."  # of `--workspace`: a folder with the name of this one
 
@@ -73,4 +72,4 @@ def bring_back(folder: JobFolder, patterns: Sequence[str], context: Context) -> 
                 tar_fetch.fetch(report, place, [source], into, recursive=True, preserve=True)
             except NotFound as missing:
                 context.progress.note(missing.message)
-    context.progress.note(f"brought back {report.files} files, {size_in_words(report.total)}")
+    context.progress.note(f"brought back {in_words(report.files, report.total)}")

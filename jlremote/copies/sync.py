@@ -14,7 +14,14 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange, plain_errors
+from jlremote.copies.exchange import (
+    Complaint,
+    CopyPlace,
+    CopyReport,
+    exchange,
+    in_words,
+    plain_errors,
+)
 from jlremote.copies.local_tree import read_tree
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
@@ -22,7 +29,7 @@ from jlremote.laptop import tar_archive
 from jlremote.remote import synced_folder
 from jlremote.remote.sending import NO_PYTHON, OLDEST, PYTHON, program
 from jlremote.remote.synced_folder import State
-from jlremote.text import one_line, size_in_words
+from jlremote.text import one_line
 from jlremote.untrusted import Refused, absolute_path, document
 
 _ROUNDS = 3  # for files that change while they are read
@@ -130,8 +137,8 @@ def _tell(request: SyncRequest, result: Synced, context: Context) -> None:
         note(f"kept what changed there: {named(result.kept)}")
     if not request.dry:
         deleted = f", deleted {len(result.deleted)}" if result.deleted else ""
-        size = size_in_words(result.bytes)
-        note(f"sent {len(result.sent)} files, {size}{deleted}, in `{one_line(result.into)}`")
+        sent = in_words(len(result.sent), result.bytes)
+        note(f"sent {sent}{deleted}, in `{one_line(result.into)}`")
 
 
 def named(names: tuple[str, ...]) -> str:

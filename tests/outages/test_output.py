@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -161,6 +162,21 @@ def test_two_pages_on_one_kernel_and_a_cut_connection_cost_no_line(
         assert list(map(int, numbers)) == list(range(count))
 
 
+def read_while_it_is_cut(
+    command: subprocess.Popen[str], lines: list[str], network: Network, drops: int
+) -> threading.Thread:
+    """Cut the connection again and again under a command; return what goes on reading its lines."""
+    output = command.stdout
+    assert output is not None
+    reader = threading.Thread(target=lambda: lines.extend(output))
+    reader.start()
+    for _ in range(drops):
+        enough = len(lines) + 5
+        wait_until(lambda enough=enough: len(lines) > enough, "some lines", timeout=60)  # type: ignore[misc]
+        network.line.cut()
+    return reader
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("drops", [20, LONG(200)])
 def test_drops_cost_the_one_who_follows_no_line(work: Work, network: Network, drops: int) -> None:
@@ -177,14 +193,7 @@ def test_drops_cost_the_one_who_follows_no_line(work: Work, network: Network, dr
         work.session.laptop.spawn("output", place, "-f") as following,
     ):
         kernel.send(code)
-        output = following.stdout
-        assert output is not None
-        reader = threading.Thread(target=lambda: lines.extend(output))
-        reader.start()
-        for _ in range(drops):
-            enough = len(lines) + 5
-            wait_until(lambda enough=enough: len(lines) > enough, "some lines", timeout=60)  # type: ignore[misc]
-            network.line.cut()
+        reader = read_while_it_is_cut(following, lines, network, drops)
         work.session.run_in_terminal("touch /tmp/enough")
         wait_until(lambda: any("last" in line for line in lines), "the last line", timeout=60)
         following.terminate()
@@ -207,14 +216,7 @@ def test_drops_cost_exec_no_line_and_its_code_runs_once(
     )
     lines: list[str] = []
     with work.session.laptop.spawn("exec", f"far/{work.session.name}", "-c", code) as running:
-        output = running.stdout
-        assert output is not None
-        reader = threading.Thread(target=lambda: lines.extend(output))
-        reader.start()
-        for _ in range(drops):
-            enough = len(lines) + 5
-            wait_until(lambda enough=enough: len(lines) > enough, "some lines", timeout=60)  # type: ignore[misc]
-            network.line.cut()
+        reader = read_while_it_is_cut(running, lines, network, drops)
         work.session.run_in_terminal("touch /tmp/enough")
         wait_until(lambda: running.poll() is not None, "its end", timeout=60)
         reader.join(PATIENCE)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import NameNotResolved, Unreachable
-from jlremote.laptop.windows import socket_of
 from jlremote.ssh.config.destination import Destination
 from jlremote.text import one_line, reason_of
 
@@ -259,6 +258,8 @@ def _started_on_windows(
     command: str, folder: Path | None
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start it by no shell, as ssh does there, on pipes: a socket is no stream of a process."""
+    from jlremote.laptop.windows import socket_of
+
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
