@@ -17,7 +17,7 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.endpoint import Server, hostname
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
 from jlremote.jupyter.recorder import NOT_RECORDED
-from jlremote.jupyter.survey import Survey
+from jlremote.jupyter.survey import Survey, refuse_halted
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.apptainer import GPUS_FILE
@@ -259,14 +259,32 @@ def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrEr
             asked = run_script(start.host, tried(state_argv(engine, start.name, "Running")))
             if asked.status != 0:
                 return engine_error(engine, asked)
-        if any(words in failed.complaint.lower() for words in NOT_RUNNING):
-            if found.container is not None:
-                return docker_errors.start_error(engine, start.name, "it ends at once")
+        if found.container is not None:
+            if (halted := _halted(start, found.container)) is not None:
+                return halted
+        elif any(words in failed.complaint.lower() for words in NOT_RUNNING):
             log = command_line(logs_argv(engine, start.name, 1, follow=False))
             last = run_script(start.host, log)
             image = str(start.request.image)
             return docker_errors.ended_error(engine, start.name, image, last.stderr or last.stdout)
     return JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
+
+
+def _halted(start: StartContext, before: Container) -> JlrError | None:
+    """Return the error of a container that ran a moment ago, `None` if it still does.
+
+    Raises:
+        ContainerGone, ContainerPaused, ContainerRestarting: see `refuse_halted`.
+    """
+    now = start.runtime.read(start.name, start.host.run(start.runtime.describe(start.name)))
+    if now is None or now.paused or now.restarting:
+        refuse_halted(start.request.host, start.name, start.runtime, now)
+    elif now.restarts > before.restarts:
+        why = f"its engine has restarted it {now.restarts} times"
+        return docker_errors.start_error(start.engine, start.name, why)
+    elif not now.running:
+        return docker_errors.start_error(start.engine, start.name, "it ends at once")
+    return None
 
 
 def _no_folder(start: StartContext, failed: Completed) -> JlrError:

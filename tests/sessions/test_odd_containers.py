@@ -28,7 +28,7 @@ def test_a_container_that_ends_again_and_again_is_told_as_that(
 ) -> None:
     docker = container.engine.docker
     command = ("sh", "-c", "echo bad config; exit 3")
-    docker("run", "--detach", "--restart=always", "--name", name, "lab/plain", *command)
+    docker("run", "--detach", "--restart=always", "--name", name, "lab/jupyter", *command)
     count = ("inspect", name, "--format={{.RestartCount}}")
     wait_until(lambda: int(docker(*count)) > 1, "some restarts")
     done = laptop.jlr("start", "lab", name, "--no-browser")

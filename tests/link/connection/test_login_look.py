@@ -31,7 +31,7 @@ def asked(home: Path, shell: str, text: str = "") -> LoginShell:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     program = shutil.which(shell) or pytest.skip(f"`{shell}` is not installed")
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(home), "SHELL": program}
+    variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "SHELL": program}
     done = attempt("/bin/sh", "-s", stdin=question(MARK), env=variables)
     return read(Completed(done.status, done.stdout, done.stderr), MARK)
 

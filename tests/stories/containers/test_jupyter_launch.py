@@ -23,7 +23,7 @@ from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.scripts import variables
 from tests.place.host.shells import run_sh
-from tests.stories.containers.parts import CONTAINERS, Answer, Start, refused, start
+from tests.stories.containers.parts import CONTAINERS, Answer, Start, inspected, refused, start
 from tests.stories.parts import SERVER
 
 ELSEWHERE = "a new container opens in `--workdir`"
@@ -35,7 +35,7 @@ NEW = Survey(None, None)
 def launching(
     *answers: Answer, runtime: Runtime = CONTAINERS, request: StartRequest | None = None
 ) -> Start:
-    return start({"script": list(answers)}, request, runtime)
+    return start({"script": list(answers), "container": [inspected()]}, request, runtime)
 
 
 def exited(status: int | str) -> str:
@@ -163,8 +163,32 @@ def test_a_container_that_ended_meanwhile_is_told_with_its_last_words() -> None:
     gone = refused("Error response from daemon: container c0 is not running", 1)
     with pytest.raises(JlrError, match="`cont1` ended at once: bad image"):
         jupyter_launch.ensure(launching(gone, Completed(0, "", "bad image\n")).context, NEW)
-    with pytest.raises(JlrError, match="`cont1` does not start"):
-        jupyter_launch.ensure(launching(gone).context, OLD)
+
+
+@pytest.mark.parametrize(
+    ("words", "now", "told"),
+    [
+        ("is not running", inspected(Running=False), "`cont1` does not start: it ends at once"),
+        (
+            "is restarting, wait",
+            inspected(Restarting=True, Status="restarting"),
+            "its engine is restarting it",
+        ),
+        ("is paused, unpause", inspected(Paused=True, Status="paused"), "`cont1` is paused"),
+        (
+            "is restarting, wait",
+            inspected().replace('"Id"', '"RestartCount": 7, "Id"'),
+            "does not start: its engine has restarted it 7 times",
+        ),
+    ],
+)
+def test_a_container_that_does_not_run_any_more_is_told_as_it_is_now(
+    words: str, now: str, told: str
+) -> None:
+    gone = refused(f"Error response from daemon: container c0 {words}", 1)
+    answers: dict[str, list[Answer]] = {"script": [gone], "container": [now]}
+    with pytest.raises(JlrError, match=told):
+        jupyter_launch.ensure(start(answers).context, OLD)
 
 
 @pytest.mark.parametrize("runtime", [Bare(), Containers(DOCKER)], ids=["none", "docker"])
