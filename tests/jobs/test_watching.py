@@ -89,11 +89,12 @@ def test_ctrl_c_on_a_terminal_ends_no_work_unasked(jobs: Jobs) -> None:
         terminal.type("\r")  # which is no yes
         assert terminal.process.wait(SECONDS) == 130
         terminal.wait_for(f"`lab/{name}` keeps running; `jlr job attach lab/{name}` shows it")
-    with at_terminal(jobs.laptop, "job", "attach", name) as terminal:
-        terminal.wait_for(f"Ctrl-C leaves `lab/{name}` running")
-        terminal.wait_for("begun", seconds=SECONDS)
-        terminal.type("\x03")
-        assert terminal.process.wait(SECONDS) == 130
+    for keys in ("\x03", "x\x10\x11"):
+        with at_terminal(jobs.laptop, "job", "attach", name) as terminal:
+            terminal.wait_for(f"Ctrl-C or ctrl-p,ctrl-q leaves `lab/{name}` running")
+            terminal.wait_for("begun", seconds=SECONDS)
+            terminal.type(keys)
+            assert terminal.process.wait(SECONDS) == 130
     with at_terminal(jobs.laptop, "logs", name, "--follow") as terminal:
         terminal.wait_for("begun", seconds=SECONDS)
         terminal.type("\x03")

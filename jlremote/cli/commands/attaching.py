@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 detach_keys_option = option(
     "--detach-keys KEYS",
-    "Keys that detach from a job's terminal. Default: ctrl-p,ctrl-q.",
+    "Keys that detach from a job. Default: ctrl-p,ctrl-q.",
     group="Session",
 )
 
@@ -79,8 +79,8 @@ def attach(
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
-    machine. Ctrl-C ends this command, and the job goes on. A job that was begun with --rm is
-    deleted afterwards.
+    machine. Ctrl-C and ctrl-p,ctrl-q end this command, and the job goes on. A job that was begun
+    with --rm is deleted afterwards.
 
     A job that has a terminal (`jlr run -it`) gets this one, with Ctrl-C, until it ends or you leave
     it by ctrl-p,ctrl-q. With -i one that was begun with -i gets the stdin of this command.
@@ -94,19 +94,23 @@ def attach(
     from jlremote.jobs import known_jobs
     from jlremote.jobs.follow import CtrlC
 
-    context = invocation.context()
+    context, screen = invocation.context(), LocalTerminal()
     handle = known_jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {handle.selector}")
-    if not handle.job.over and LocalTerminal().in_foreground:
-        own = handle.job.terminal and LocalTerminal().kind is not None and not as_json()
-        keys = (detach_keys or "ctrl-p,ctrl-q") if own else "Ctrl-C"
+    leaving: AbstractContextManager[None] = nullcontext()
+    if not handle.job.over and screen.in_foreground:
+        keys = detach_keys or "ctrl-p,ctrl-q"
+        if not handle.job.terminal or screen.kind is None or as_json():
+            leaving = nullcontext() if interactive else screen.leaving(keys)
+            keys = "Ctrl-C" if interactive else f"Ctrl-C or {keys}"
         context.progress.note(
             f"{keys} leaves `{handle.selector}` running; `jlr job stop {handle.selector}` ends it"
         )
-    code, facts = show_to_its_end(
-        handle, context, detach_keys, ctrl_c=CtrlC.LEAVES, gives=interactive
-    )
+    with leaving:
+        code, facts = show_to_its_end(
+            handle, context, detach_keys, ctrl_c=CtrlC.LEAVES, gives=interactive
+        )
     if as_json():
         answer_json(facts)
     return code

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -49,6 +51,18 @@ class LocalTerminal:
     def taken(self) -> AbstractContextManager[None]:
         """Pass on every key, also Ctrl-C, during a `with` block."""
         return contextlib.nullcontext() if self.kind is None else self._keyboard.raw()
+
+    def leaving(self, detach_keys: str) -> AbstractContextManager[None]:
+        """Let the keys that detach act as Ctrl-C during a `with` block, on Windows only that."""
+        if sys.platform == "win32":
+            return contextlib.nullcontext()
+        main = threading.main_thread().ident
+        assert main is not None, "it runs"
+        keys = bytes(
+            ord(key[-1].upper()) ^ 0x40 if key.startswith("ctrl-") else ord(key)
+            for key in detach_keys.split(",")
+        )
+        return self._keyboard.listen(keys, lambda: signal.pthread_kill(main, signal.SIGINT))
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
         """Give the typed bytes, and the size whenever it changes."""

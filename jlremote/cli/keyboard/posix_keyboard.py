@@ -8,8 +8,9 @@ import select
 import signal
 import sys
 import termios
+import threading
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TextIO
 
@@ -52,6 +53,40 @@ class PosixKeyboard:
                 yield os.get_terminal_size(self._descriptor)
             if self._descriptor in ready:
                 yield self._read()
+
+    @contextlib.contextmanager
+    def listen(self, keys: bytes, act: Callable[[], None]) -> Iterator[None]:
+        """Call `act` when `keys` are typed during a `with` block, which drops all other keys.
+
+        Ctrl-C and Ctrl-Z stay signals. In the background a read would stop the process.
+        """
+        over, end = os.pipe()
+        before = termios.tcgetattr(self._descriptor)
+        listener = threading.Thread(target=self._await_keys, args=(keys, act, over), daemon=True)
+        try:
+            tty.setcbreak(self._descriptor, termios.TCSADRAIN)
+            mode = termios.tcgetattr(self._descriptor)
+            mode[0] &= ~termios.IXON  # else the terminal keeps Ctrl-Q
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, mode)
+            listener.start()
+            yield
+        finally:
+            os.close(end)
+            listener.join()
+            os.close(over)
+            with contextlib.suppress(termios.error):  # the terminal's window was closed
+                termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+
+    def _await_keys(self, keys: bytes, act: Callable[[], None], over: int) -> None:
+        typed = piece = b"-"
+        while piece and keys not in typed:
+            ready, _, _ = select.select([self._descriptor, over], [], [])
+            if over in ready or os.tcgetpgrp(self._descriptor) != os.getpgrp():
+                return
+            piece = self._read()
+            typed = typed[-len(keys) :] + piece
+        if piece:
+            act()
 
     def _read(self) -> bytes:
         try:
