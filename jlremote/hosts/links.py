@@ -24,7 +24,7 @@ from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
-from jlremote.laptop.typed_place import is_known_host, known_hosts
+from jlremote.laptop.typed_place import check_host, is_known_host, known_hosts
 from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.link_files import LinkFiles, link_files
@@ -65,6 +65,9 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 
     A new process restores the host's sessions on their ports: the last one may have been killed, or
     ended for another version. The session `without` is left to the caller.
+
+    Raises:
+        Usage: it is a pool, or no host.
     """
     if is_pool(host):
         from jlremote.laptop.settings import settings
@@ -75,6 +78,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
             hint=f"name one of {', '.join(f'`{each}`' for each in hosts)}; "
             "`start`, `run`, `list` and `gpus` take pools",
         )
+    check_host(host)
     config = None if context.ssh_config is None else context.ssh_config.resolve()
     events = LinkEvents(
         on_command=lambda script: _show_command(script, context),
@@ -91,6 +95,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 
 def begin(host: str, context: Context) -> None:
     """Start the process of a host's link, if there is none, without waiting until it listens."""
+    check_host(host)
     sessions.check_writable()
     config = known_way(host, context).ssh_config
     files = link_files(host, config and config.resolve())

@@ -9,12 +9,13 @@ machine.
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
 from jlremote.laptop import known_names, sessions
 from jlremote.laptop.record_files import matching, selected
 from jlremote.laptop.sessions import SessionRecord
@@ -22,6 +23,10 @@ from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import is_pool
 
 _URI = "ssh://"
+# Characters that ssh refuses too: in `user@host`, and in the host alone. The user's last may not
+# be a backslash either.
+_FOR_A_SHELL = frozenset("'`\";&<>|(){}")
+_NOT_IN_A_NAME = frozenset("$\\,")
 
 
 @dataclass(frozen=True)
@@ -126,3 +131,28 @@ def _session_of(host: str, name: str | None) -> SessionRecord | None:
         return selected(known, f"{host}/{name}", "sessions")
     hosts = settings.load().pool(host)
     return selected([each for each in known if each.host in hosts], name, f"sessions of `{host}`")
+
+
+def check_host(host: str) -> None:
+    """Check that a host cannot be taken for an option, and can be shown.
+
+    Raises:
+        Usage: it is empty, begins with `-`, or holds blanks, control characters or what a shell
+            would act on in a `ProxyCommand`, as ssh has it.
+    """
+    hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
+    user, _, name = host.rpartition("@")
+    if not name:
+        raise Usage("no host was given", hint=hint)
+    if host.startswith("-") or name.startswith("-"):
+        raise Usage(f"`{_shown(host)}` is not a host: it begins with `-`", hint=hint)
+    if any(unicodedata.category(letter)[0] in "CZ" for letter in host):
+        raise Usage(
+            f"`{_shown(host)}` is not a host: it holds blanks or control characters", hint=hint
+        )
+    if wrong := (_FOR_A_SHELL & {*host}) | (_NOT_IN_A_NAME & {*name}) | {*user[-1:]} & {"\\"}:
+        raise Usage(f"`{_shown(host)}` is not a host: it holds `{min(wrong)}`", hint=hint)
+
+
+def _shown(host: str) -> str:
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in host)

@@ -13,6 +13,7 @@ import pytest
 
 from jlremote import errors
 from jlremote.__main__ import run_command
+from jlremote.link.wire.link_files import link_files
 from tests.cli.conftest import Jlr, Workflows
 from tests.lab.programs import PATIENCE
 from tests.outages.parts import within
@@ -118,6 +119,14 @@ def test_usage_errors_have_the_form_of_all_errors(
     assert message in error
     assert told.startswith("hint: ")
     assert hint in told
+
+
+@pytest.mark.parametrize("argv", [("start", "a b", "c1"), ("list", "a b"), ("gpus", "a b")])
+def test_what_is_no_host_is_refused_before_a_link_begins(argv: tuple[str, ...], jlr: Jlr) -> None:
+    outcome = jlr(*argv)
+    assert outcome.code == 2
+    assert outcome.stderr.startswith("error: `a b` is not a host: it holds blanks"), outcome
+    assert not link_files("a b", None).key.exists()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,15 +19,12 @@ from pathlib import Path
 import paramiko
 
 from jlremote.errors import Usage
+from jlremote.laptop.typed_place import check_host
 from jlremote.ssh.config.tokens import expand_home, local_user
 
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 # The settings that jlr does not honour, shown with `--verbose`, and the values that switch one off.
 _OFF = frozenset({"", "no", "none", "false", "0 0"})
-# Characters that ssh refuses too: in `user@host`, and in the host alone. The user's last may not
-# be a backslash either.
-_FOR_A_SHELL = frozenset("'`\";&<>|(){}")
-_NOT_IN_A_NAME = frozenset("$\\,")
 _RSA_SIZE = "1024"  # OpenSSH's default
 _REMARKS = {
     "hostbasedauthentication": "host-based authentication is not offered",
@@ -96,31 +92,6 @@ class SshSettings:
 
     def on(self, name: str) -> bool:
         return self.first(name).lower() in {"yes", "true"}
-
-
-def check_host(host: str) -> None:
-    """Check that a host cannot be taken for an option, and can be shown.
-
-    Raises:
-        Usage: it is empty, begins with `-`, or holds blanks, control characters or what a shell
-            would act on in a `ProxyCommand`, as ssh has it.
-    """
-    hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
-    user, _, name = host.rpartition("@")
-    if not name:
-        raise Usage("no host was given", hint=hint)
-    if host.startswith("-") or name.startswith("-"):
-        raise Usage(f"`{_shown(host)}` is not a host: it begins with `-`", hint=hint)
-    if any(unicodedata.category(letter)[0] in "CZ" for letter in host):
-        raise Usage(
-            f"`{_shown(host)}` is not a host: it holds blanks or control characters", hint=hint
-        )
-    if wrong := (_FOR_A_SHELL & {*host}) | (_NOT_IN_A_NAME & {*name}) | {*user[-1:]} & {"\\"}:
-        raise Usage(f"`{_shown(host)}` is not a host: it holds `{min(wrong)}`", hint=hint)
-
-
-def _shown(host: str) -> str:
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in host)
 
 
 def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
