@@ -138,14 +138,15 @@ def queued(pool: Laptop) -> dict[str, list[str]]:
 
 
 def test_a_session_of_a_pool_starts_where_most_gpu_memory_is_free(
-    pool: Laptop, gpu_host: GpuHost, second_gpus: Gpus
+    pool: Laptop, gpu_host: GpuHost, second_gpus: Gpus, container: ContainerFactory
 ) -> None:
-    wanted = ("cont1", "--image", "lab/plain", "--gpus", "auto", "--dry-run")
+    name = container.name()
+    wanted = (name, "--image", "lab/plain", "--gpus", "auto", "--dry-run")
     second_gpus.occupy(0, os.getpid(), memory=70000)
     begun = pool.jlr("start", "@all", *wanted)
     assert begun.status == 0, begun
     assert "`lab` of `@all` has the most free GPU memory" in begun.stderr
-    assert "cont1" in begun.stdout
+    assert name in begun.stdout
     for gpu in (0, 1):
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
         second_gpus.occupy(gpu, os.getpid(), memory=70000)
@@ -154,7 +155,7 @@ def test_a_session_of_a_pool_starts_where_most_gpu_memory_is_free(
     second_gpus.write()
     told = "`nvidia-smi` on `second` lists no GPUs: Driver/library version mismatch"
     failed(pool.jlr("start", "@all", *wanted), 7, told)
-    begun = pool.jlr("start", "@all", "cont1", "--image", "lab/plain", "--dry-run")
+    begun = pool.jlr("start", "@all", name, "--image", "lab/plain", "--dry-run")
     assert "`lab` of `@all` is the first that answers" in begun.stderr, begun
 
 

@@ -116,5 +116,5 @@ def works(local: Path) -> bool:
     return attempt("ls", str(local)).error == 0
 
 
-def until(condition: Callable[[], bool], what: str, timeout: float = 60) -> None:
+def until(condition: Callable[[], bool], what: str, timeout: float = 120) -> None:
     wait_until(condition, what, timeout=timeout)
