@@ -63,25 +63,40 @@ class PosixKeyboard:
         over, end = os.pipe()
         before = termios.tcgetattr(self._descriptor)
         listener = threading.Thread(target=self._await_keys, args=(keys, act, over), daemon=True)
+        handler = signal.signal(signal.SIGCONT, lambda *_: self._give_each_key())
         try:
-            tty.setcbreak(self._descriptor, termios.TCSADRAIN)
-            mode = termios.tcgetattr(self._descriptor)
-            mode[0] &= ~termios.IXON  # else the terminal keeps Ctrl-Q
-            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, mode)
+            self._give_each_key()
             listener.start()
             yield
         finally:
+            signal.signal(signal.SIGCONT, handler)
             os.close(end)
             listener.join()
             os.close(over)
-            with contextlib.suppress(termios.error):  # the terminal's window was closed
+            if not self._in_background():
                 termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+
+    def _give_each_key(self) -> None:
+        """Let the terminal give each key at once; the shell undoes it while this one is stopped."""
+        if self._in_background():
+            return
+        tty.setcbreak(self._descriptor, termios.TCSADRAIN)
+        mode = termios.tcgetattr(self._descriptor)
+        mode[0] &= ~termios.IXON  # else the terminal keeps Ctrl-Q
+        termios.tcsetattr(self._descriptor, termios.TCSADRAIN, mode)
+
+    def _in_background(self) -> bool:
+        """Return whether the terminal is another job's; one that was closed is so, too."""
+        try:
+            return os.tcgetpgrp(self._descriptor) != os.getpgrp()
+        except OSError:
+            return True
 
     def _await_keys(self, keys: bytes, act: Callable[[], None], over: int) -> None:
         typed = piece = b"-"
         while piece and keys not in typed:
             ready, _, _ = select.select([self._descriptor, over], [], [])
-            if over in ready or os.tcgetpgrp(self._descriptor) != os.getpgrp():
+            if over in ready or self._in_background():
                 return
             piece = self._read()
             typed = typed[-len(keys) :] + piece
