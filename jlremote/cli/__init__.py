@@ -2,7 +2,7 @@
 
 Read `boundary` (errors become messages and exit codes), `program` (the table of commands),
 `command`, `lazy_group` (of commands), `help_page` and `invocation` (click's classes with our
-additions); then one of `commands/`. `options/`
+additions), `leash` (what an agent may do); then one of `commands/`. `options/`
 has what several commands share, `screen/` the output, `keyboard/` the input, `completion/` the
 shells' candidates. `kernel_program` is what a kernel spec names.
 

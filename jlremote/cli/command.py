@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from textwrap import dedent
@@ -163,6 +164,10 @@ class Command(click.Command):
         return [unbroken(piece) for piece in pieces]
 
     def invoke(self, ctx: click.Context) -> Any:
+        if "JLR_LEASH" in os.environ:
+            from jlremote.cli import leash
+
+            leash.hold(ctx)
         try:
             return super().invoke(ctx)
         except Usage as failure:

@@ -62,6 +62,13 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             **flag,
         ),
         click.Option(
+            ["--leash"],
+            metavar="SESSION",
+            help="Allow only what an agent may do in this session; refuse all else. "
+            "[env: JLR_LEASH]",
+            **kept | {"callback": _leash},
+        ),
+        click.Option(
             ["--color"],
             type=click.Choice(("auto", "always", "never")),
             help="Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
@@ -80,6 +87,13 @@ def _restore(*held: Any) -> None:
     from jlremote.sessions.open import restore
 
     restore(*held)
+
+
+def _leash(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None and not context.resilient_parsing:
+        from jlremote.laptop.typed_place import take_leash
+
+        take_leash(value)
 
 
 def _colour(_context: click.Context, _option: click.Parameter, value: str | None) -> None:

@@ -16,7 +16,7 @@ from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import hint_of_missing, matching
-from jlremote.laptop.typed_place import resolved
+from jlremote.laptop.typed_place import leash, off_leash, resolved
 from jlremote.link.client.link import Link
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import run_script
@@ -284,8 +284,17 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
 
 
 def _one_of(handles: Sequence[JobHandle], name: str) -> JobHandle | None:
-    """Return the job of that name; a full name takes precedence over a typed one."""
-    return min(handles, key=lambda each: each.job.name != name, default=None)
+    """Return the job of that name; a full name takes precedence over a typed one.
+
+    Raises:
+        JlrError: it runs outside of the session that this process is leashed to.
+    """
+    found = min(handles, key=lambda each: each.job.name != name, default=None)
+    if found is not None and (only := leash()) is not None:
+        inside = only.session.container if only.session else only.name
+        if (found.host.name, found.job.container) != (only.host, inside):
+            raise off_leash(f"the job `{found.selector}` does not run in that session", only)
+    return found
 
 
 def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[JobHandle]:

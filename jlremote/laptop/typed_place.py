@@ -22,6 +22,8 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import is_pool
 
+LEASH = "JLR_LEASH"  # the variable with the only session that commands of this process may use
+
 _URI = "ssh://"
 # Characters that ssh refuses too: in `user@host`, and in the host alone. The user's last may not
 # be a backslash either.
@@ -37,6 +39,10 @@ class TypedPlace:
     name: str | None  # of a session, container or job; `None` for the host itself
     session: SessionRecord | None = None  # if the name is that of one that is known here
 
+    @property
+    def called(self) -> tuple[str | None, str | None]:
+        return self.host, self.name
+
 
 def resolved(
     word: str,
@@ -51,8 +57,18 @@ def resolved(
     the two was taken, and how to type the other one.
 
     Raises:
+        JlrError: the process is leashed to another session.
         Usage: sessions on several hosts are called so.
     """
+    place, only = _looked_up(word, ssh_config, tell, host_first), leash()
+    if only is not None and place.called != only.called:
+        raise off_leash(f"`{word}` is not that session", only)
+    return place
+
+
+def _looked_up(
+    word: str, ssh_config: Path | None, tell: Callable[[str], None] | None, host_first: bool
+) -> TypedPlace:
     host, name = _parts(word)
     if host is not None:
         record = _session_of(host, name)
@@ -71,6 +87,44 @@ def resolved(
     return _place_of(record)
 
 
+def leash() -> TypedPlace | None:
+    """Return the only session that commands of this process may use, `None` for any.
+
+    Raises:
+        JlrError: what `JLR_LEASH` says is no session, or another user's.
+    """
+    typed = os.environ.get(LEASH)
+    if typed is None:
+        return None
+    host, name = _parts(typed)
+    known = sessions.load_all()
+    record = _session_of(host, name) if host else selected(known, typed, "sessions")
+    place = TypedPlace(host, name) if record is None else _place_of(record)
+    if not place.host or not place.name or is_pool(place.host):
+        raise JlrError(f"the leash `{typed}` is no session that is known here", hint=_ASK)
+    if record is not None and record.shared:
+        raise JlrError(f"the leash `{typed}` is a session of another user", hint=_ASK)
+    return place
+
+
+def take_leash(typed: str) -> None:
+    """Leash this process and those that it starts to a session.
+
+    Raises:
+        JlrError: they are leashed to another one.
+    """
+    before = leash()
+    os.environ[LEASH] = typed
+    if (only := leash()) and before and before.called != only.called:
+        raise off_leash(f"`--leash {typed}` is another one", before)
+
+
+def off_leash(what: str, only: TypedPlace) -> JlrError:
+    """Return the error that refuses what is not for the leashed session."""
+    return JlrError(f"this `jlr` is leashed to `{only.host}/{only.name}`: {what}", hint=_ASK)
+
+
+_ASK = "ask the person who set the leash to run it, or to change `JLR_LEASH` or `--leash`"
 _told: set[str] = set()  # a command may resolve its word twice
 
 

@@ -11,7 +11,7 @@ from jlremote.hosts.context import Context
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import Named, hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import TypedPlace, resolved
+from jlremote.laptop.typed_place import TypedPlace, leash, resolved
 
 
 def chosen(
@@ -25,16 +25,19 @@ def chosen(
 ) -> SessionRecord:
     """Return the record of the session that a typed place stands for; by default the latest.
 
-    A session of a host without a record is looked for there, and forwarded if it runs. A host
-    stands for its only session, unless that must be given `by_name`. With `or_job` the command
-    takes jobs, too, and no job has the name; with `as_shared` another user's session may be joined;
-    without `guess` no hint names another session, as where that would be deleted.
+    Of a leashed command it is that session. One of a host without a record is looked for there, and
+    forwarded if it runs. A host stands for its only session, unless that must be given `by_name`.
+    With `or_job` the command takes jobs, too, and no job has the name; with `as_shared` another
+    user's session may be joined; without `guess` no hint names another session, as where that would
+    be deleted.
 
     Raises:
         JlrError: it is another user's.
         NotFound: there is no such session, neither here nor on the host.
         Usage: sessions on several hosts are called so.
     """
+    if selector is None and (only := leash()) is not None:
+        selector = f"{only.host}/{only.name}"
     if selector is None:
         return sessions.latest()
     place = resolved(selector, context.ssh_config, context.progress.note)

@@ -201,6 +201,10 @@ def _check_sync(sync: str | None, back: tuple[str, ...], options: dict[str, Any]
 
 
 def _where(place: str | None, inside: str | None, context: Context) -> tuple[str, str | None]:
+    from jlremote.laptop.typed_place import leash
+
+    if place is None and inside is None and (only := leash()) is not None:
+        return str(only.host), only.name
     typed = None if place is None else shared.resolved_host(place, context)
     if inside is None:
         return (shared.default_host(), None) if typed is None else (str(typed.host), typed.name)

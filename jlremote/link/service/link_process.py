@@ -43,6 +43,7 @@ def main() -> int:
     files = link_files(host, Path(config[0]) if config else None)
     folder = leave_shell()
     begin_log(files.log, host, os.environ)
+    os.environ.pop("JLR_LEASH", None)  # it is for the command that begins the link, not for others
     # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link_socket = LinkSocket(files)
