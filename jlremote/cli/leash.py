@@ -8,7 +8,6 @@ has a shell of this user can take the leash off.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,18 @@ from jlremote.laptop.typed_place import TypedPlace, leash, off_leash, with_path
 # By command, the parameters that may be given, and those that may name a file of this machine.
 ALLOWED = {
     "cp": ("recursive preserve", "paths"),
-    "exec": ("code notebook timeout no_wait json_lines", "session file out"),
+    "exec": ("code notebook timeout no_wait interrupt json_lines", "session file out"),
     "gpus": ("host watch", ""),
     "job logs": ("job follow tail since", ""),
     "job wait": ("jobs", ""),
     "list": ("place watch", ""),
     "logs": ("session follow tail since container", ""),
+    "mcp": ("session", ""),
     "output": ("session notebook follow tail", "save"),
     "run": ("place notebook parameters kernel inside back name detach", "sync"),
     "sync": ("overwrite watch dry_run", "local target"),
 }
-_ANYWHERE = {"color", "json", "leash", "no_input", "quiet", "verbose", "version"}
+_ANYWHERE = {"color", "json", "leash", "no_input", "quiet", "verbose"}
 # What without a place would tell of every session, or asks for a host.
 _PLACES = {"gpus": "host", "list": "place"}
 
@@ -40,7 +40,7 @@ def hold(context: click.Context) -> None:
     """Refuse a command that the leash of this process, if there is one, does not allow.
 
     Raises:
-        JlrError: it is not listed, or an option or a file of it is not.
+        JlrError: it, an option or a file of it is not allowed.
     """
     only, path = leash(), str(context.command.name)
     if only is None:
@@ -51,11 +51,10 @@ def hold(context: click.Context) -> None:
     for option in _given(context):
         if option.name not in names | files | _ANYWHERE:
             raise off_leash(f"`jlr {path} {option.opts[0]}` is not for agents", only)
-    given = list(filter(None, map(context.params.get, files)))
-    given += ["."] if path == "sync" else []  # its default
-    for word in chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in given):
-        if (why := _why_not(word, only)) is not None:
-            raise off_leash(why, only)
+    given = [context.params[name] for name in files] + ["." if path == "sync" else None]
+    for each in filter(None, given):
+        for word in each if isinstance(each, tuple) else (each,):
+            _check_file(word, only)
     typed = _PLACES.get(path, "")
     if typed and context.params[typed] in (None, path == "gpus" and only.host):
         context.params[typed] = f"{only.host}/{only.name}"
@@ -70,13 +69,11 @@ def _given(context: click.Context | None) -> Iterator[click.Parameter]:
         context = context.parent
 
 
-def _why_not(word: Any, only: TypedPlace) -> str | None:
-    """Return why a word must not be a file of this machine, `None` if it may or is none."""
+def _check_file(word: Any, only: TypedPlace) -> None:
     here = Path.cwd().resolve()
     if word == "-" or (only.session and matching([only.session], str(word))):
-        return None
+        return
     if not (here / Path(word).expanduser()).resolve().is_relative_to(here):
-        return f"`{word}` is not below the current folder"
+        raise off_leash(f"`{word}` is not below the current folder", only)
     if Path.home().resolve().is_relative_to(here) and not with_path(str(word)):
-        return f"the current folder, `{here}`, is not that of a project"
-    return None
+        raise off_leash(f"the current folder, `{here}`, is not that of a project", only)

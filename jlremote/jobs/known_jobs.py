@@ -284,11 +284,7 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
 
 
 def _one_of(handles: Sequence[JobHandle], name: str) -> JobHandle | None:
-    """Return the job of that name; a full name takes precedence over a typed one.
-
-    Raises:
-        JlrError: it runs outside of the session that this process is leashed to.
-    """
+    """Return the job of that name, off no leash; a full name takes precedence over a typed one."""
     found = min(handles, key=lambda each: each.job.name != name, default=None)
     if found is not None and (only := leash()) is not None:
         inside = only.session.container if only.session else only.name

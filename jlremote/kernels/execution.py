@@ -97,6 +97,15 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
     return place, _Execution(place, api, request, context).records()
 
 
+def interrupt(selector: str | None, notebook: str | None, context: Context) -> ExecPlace:
+    """Interrupt what runs in the kernel of `jlr exec`, or in a notebook's; return where that is."""
+    session, forward, _ = answering(selector, context)
+    api = JupyterApi(forward.local_port, forward.server)
+    kernel = exec_kernel.of_notebook(notebook or exec_kernel.PATH, api)
+    api.interrupt_kernel(kernel.id)
+    return ExecPlace(session.selector, kernel)
+
+
 def execute_in(
     kernel: str, api: JupyterApi, request: ExecRequest, context: Context
 ) -> Generator[Record]:

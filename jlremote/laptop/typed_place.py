@@ -39,10 +39,6 @@ class TypedPlace:
     name: str | None  # of a session, container or job; `None` for the host itself
     session: SessionRecord | None = None  # if the name is that of one that is known here
 
-    @property
-    def called(self) -> tuple[str | None, str | None]:
-        return self.host, self.name
-
 
 def resolved(
     word: str,
@@ -61,7 +57,7 @@ def resolved(
         Usage: sessions on several hosts are called so.
     """
     place, only = _looked_up(word, ssh_config, tell, host_first), leash()
-    if only is not None and place.called != only.called:
+    if only is not None and (place.host, place.name) != (only.host, only.name):
         raise off_leash(f"`{word}` is not that session", only)
     return place
 
@@ -91,7 +87,7 @@ def leash() -> TypedPlace | None:
     """Return the only session that commands of this process may use, `None` for any.
 
     Raises:
-        JlrError: what `JLR_LEASH` says is no session, or another user's.
+        JlrError: `JLR_LEASH` says something else.
     """
     typed = os.environ.get(LEASH)
     if typed is None:
@@ -100,22 +96,17 @@ def leash() -> TypedPlace | None:
     known = sessions.load_all()
     record = _session_of(host, name) if host else selected(known, typed, "sessions")
     place = TypedPlace(host, name) if record is None else _place_of(record)
-    if not place.host or not place.name or is_pool(place.host):
-        raise JlrError(f"the leash `{typed}` is no session that is known here", hint=_ASK)
-    if record is not None and record.shared:
-        raise JlrError(f"the leash `{typed}` is a session of another user", hint=_ASK)
+    theirs = record is not None and record.shared
+    if theirs or not place.host or not place.name or is_pool(place.host):
+        raise JlrError(f"the leash `{typed}` is no session of yours", hint=_ASK)
     return place
 
 
 def take_leash(typed: str) -> None:
-    """Leash this process and those that it starts to a session.
-
-    Raises:
-        JlrError: they are leashed to another one.
-    """
+    """Leash this process, and those that it starts, to a session; to no other than before."""
     before = leash()
     os.environ[LEASH] = typed
-    if (only := leash()) and before and before.called != only.called:
+    if before is not None and before != leash():
         raise off_leash(f"`--leash {typed}` is another one", before)
 
 

@@ -25,11 +25,10 @@ def chosen(
 ) -> SessionRecord:
     """Return the record of the session that a typed place stands for; by default the latest.
 
-    Of a leashed command it is that session. One of a host without a record is looked for there, and
-    forwarded if it runs. A host stands for its only session, unless that must be given `by_name`.
-    With `or_job` the command takes jobs, too, and no job has the name; with `as_shared` another
-    user's session may be joined; without `guess` no hint names another session, as where that would
-    be deleted.
+    A session of a host without a record is looked for there, and forwarded if it runs. A host
+    stands for its only session, unless that must be given `by_name`. With `or_job` the command
+    takes jobs, too, and no job has the name; with `as_shared` another user's session may be joined;
+    without `guess` no hint names another session, as where that would be deleted.
 
     Raises:
         JlrError: it is another user's.

@@ -166,7 +166,7 @@ def test_files_of_this_machine_are_those_below_the_current_folder(
         ("", "the leash `` is no session"),
         ("dgx", "the leash `dgx` is no session"),
         ("@lab/cont9", "the leash `@lab/cont9` is no session"),
-        ("dgx/joined", "is a session of another user"),
+        ("dgx/joined", "the leash `dgx/joined` is no session of yours"),
     ],
 )
 def test_a_leash_that_names_no_session_of_ones_own_refuses_everything(

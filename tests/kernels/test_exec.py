@@ -132,6 +132,17 @@ def test_code_runs_on_after_the_time_and_is_picked_up(session: Session) -> None:
     assert again.stdout == "7\n"
 
 
+def test_code_that_was_left_running_is_interrupted(session: Session) -> None:
+    running = begun(session, "-c", SLOW)
+    running.kill()
+    said(running)
+    done = session.laptop.jlr("exec", session.name, "--interrupt")
+    assert (done.status, done.stdout) == (0, "interrupted the kernel of `jlr-exec`\n"), done
+    assert "begun" in session.output_with("KeyboardInterrupt")
+    failed(execute(session, "--interrupt", "-c", "1"), 2, "runs no code", "leave out")
+    failed(execute(session, "--interrupt", "--notebook", "x.ipynb"), 6, "no kernel runs for")
+
+
 def test_ctrl_c_interrupts_the_code_and_a_second_one_leaves_it(session: Session) -> None:
     running = begun(session, "-c", SLOW)
     running.send_signal(signal.SIGINT)

@@ -11,7 +11,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import AS_JSON, as_json
+from jlremote.cli.screen.terminal import AS_JSON, answer_either, as_json
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line, reason_of
 from jlremote.times import seconds_of
@@ -34,6 +34,7 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
 )
 @option("--timeout TIME", "End after `30s`, `4m`, …; the code runs on, and its run is named.")
 @option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
+@option("--interrupt", "Interrupt what runs in the kernel, and run nothing.")
 @shared.json_option("Print one JSON object at the end, with the last 64,000 characters of output.")
 @option("--json-lines", "Print each event as a line of JSON, as it comes.", callback=_lines_too)
 def execute(
@@ -47,6 +48,7 @@ def execute(
     out: Path | None,
     timeout: str | None,
     no_wait: bool,
+    interrupt: bool,
     json_lines: bool,
 ) -> int:
     """Execute code in a kernel of a session, and print what it prints.
@@ -64,10 +66,20 @@ def execute(
         jlr exec -c 'sum(x)'                         # variables stay
         jlr exec cont1 train.py --timeout 4m
         jlr exec dgx/cont1 --notebook train.ipynb -c 'print(loss)'
+        jlr exec --interrupt                         # what was left running
         jlr exec -c 'df.plot()' --out .              # images to files
         echo 1 + 1 | jlr exec -
         jlr exec -c 1/0 --json | jq -r .status
     """
+    if interrupt:
+        if code is not None or file is not None:
+            raise Usage("`--interrupt` runs no code", hint="leave out the code")
+        from jlremote.kernels import execution
+
+        place = execution.interrupt(session, notebook, invocation.context())
+        text = f"interrupted the kernel of `{one_line(place.kernel.notebook)}`"
+        answer_either(text, place.to_json())
+        return 0
     if code is None and file is None:
         session, file = None, session
     if (code is None) == (file is None):
