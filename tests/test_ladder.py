@@ -16,7 +16,8 @@ LEAVES = {"remote", "untrusted", "times", "errors", "questions", "text", "root"}
 # What each room imports besides itself and the leaves: no less than that, and no more.
 LADDER = {
     "entry": "cli",
-    "cli": "copies demo doctor editors forwards gpus hosts images jobs "
+    "agents": "laptop output place",
+    "cli": "agents copies demo doctor editors forwards gpus hosts images jobs "
     "jupyter kernels laptop listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",
     "copies": "hosts laptop link.client link.wire sessions place",
@@ -54,6 +55,7 @@ OWNERS = {
     "paramiko": {"ssh"},
     "sshtunnel": {"ssh"},
     "asyncssh": {"demo", "link"},
+    "mcp": {"agents"},
     "pathspec": {"copies"},
     "platformdirs": {"laptop"},
     "keyring": {"laptop", "ssh"},

@@ -24,6 +24,7 @@ STARTERS = {
     "editors.ssh_config": "`ssh -G`: jlr's own words",
     "forwards.browser": "a browser: jlr's own file or page; the URL is in that",
     "forwards.loopback_page": "jlr's page: the URL on stdin",
+    "agents.mcp_server": "jlr on its leash: an agent's words, its code on stdin",
     "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
     "kernels.bridge": "the end of a kernel: an id that `argument` lets through",
     "demo.command_session": "the demo's host: what its own link sends it",

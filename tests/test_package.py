@@ -76,13 +76,14 @@ def test_the_wheel_has_the_program_its_licence_man_pages_and_completions(built: 
     program = {path.relative_to(ROOT).as_posix() for path in (ROOT / "jlremote").rglob("*.py")}
     others = {name for name in names - program if not name.startswith(STEM)}
     assert program <= names
-    assert others == {f"jlremote/cli/completion/{name}" for name in ("jlr.bash", "_jlr")}
+    data = {f"jlremote/cli/completion/{name}" for name in ("jlr.bash", "_jlr")}
+    assert others == data | {"jlremote/agents/skill.md"}
 
 
 def test_the_metadata_name_the_extras_and_no_address_that_is_none(built: Built) -> None:
     metadata = built.metadata()
     assert metadata["License-Expression"] == "MIT"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"demo", "kernels", "test"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {"demo", "kernels", "mcp", "test"}
     assert metadata["Requires-Python"] == ">=3.11"
     assert [url for url in metadata.get_all("Project-URL", []) if "example" in url] == []
 

@@ -59,6 +59,7 @@ DOORS = {
     "editors.ssh_config": "quotes of ssh, and where the system has its own",
     "forwards.browser": "a display; pages for confined browsers of Linux",
     "images.build_context": "the executable bit",
+    "agents.mcp_server": "how a command is interrupted",
     "kernels.bridge": "how the end of the parent shows",
     "kernels.kernel_ports": "Linux: the owner of a connection",
     "kernels.lab": "the token's pipe: a descriptor, or a handle",

@@ -157,7 +157,7 @@ class LazyGroup(click.Group):
             return
         closing = f"`{ctx.command_path} COMMAND -h` explains a command"
         if not self._path:
-            closing += "; `jlr --help` has all options and exit codes; `jlr demo` tries it here"
+            closing += "; `jlr --help` says all; try `jlr demo`"
         write_page(ctx, formatter, self._rows(), (), closing)
 
     def _rows(self) -> dict[str, list[tuple[str, str]]]:

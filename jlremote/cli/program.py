@@ -42,10 +42,14 @@ COMMANDS = {
     },
     "This machine": {
         "config": ("", "Show and change settings; ssh to sessions."),
+        "agent": ("", "Tell a coding agent how to use jlr."),
         "demo": ("this_machine", "Try jlr on this machine, without a server."),
         "completion": ("this_machine", "Print the completion script for your shell."),
     },
-    "": {"proxy": ("clients", "Connect an ssh client with a session; ssh runs it.")},
+    "": {
+        "proxy": ("clients", "Connect an ssh client with a session; ssh runs it."),
+        "mcp": ("agents", "Give an agent tools for a session; its program runs this."),
+    },
 }
 GROUPS = {
     "job": {
@@ -69,6 +73,9 @@ GROUPS = {
     "local": {
         "lab": ("clients", "Run JupyterLab here on a session's kernels."),
         "kernels": ("clients", "Install a session's kernels in Jupyter here."),
+    },
+    "agent": {
+        "install": ("agents", "Write a skill file for a coding agent, or print it."),
     },
     "config": {
         "show": ("this_machine", "Show the settings and the source of each."),

@@ -248,18 +248,19 @@ def test_each_command_that_is_shown_runs_until_it_would_call_a_host(
 
 def test_every_command_that_tells_something_has_json() -> None:
     without = {n for n in COMMANDS if not any("--json" in p.opts for p in command(n).params)}
-    # Their output is that of a program, byte for byte, or is itself a shell's input; the last two
-    # only do as they are told.
-    programs = {"logs", "job logs", "shell", "local lab", "proxy", "completion"}
-    assert without == programs | {"config set", "config notify"}
+    # Their output is that of a program, byte for byte, or is itself the input of one; the last
+    # three only do as they are told.
+    programs = {"logs", "job logs", "shell", "local lab", "proxy", "completion", "mcp"}
+    assert without == programs | {"config set", "config notify", "agent install"}
 
 
 def test_the_main_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
     text = jlr("--help").stdout
-    assert len(TOP) == 27, "26 and `proxy`, which is hidden"
+    hidden = {"mcp", "proxy"}
+    assert len(TOP) == 29, "27 and those that are hidden"
     for name, (_, line) in TOP.items():
         assert (f"  {name} " in text, line in text) == (
-            (False, False) if name == "proxy" else (True, True)
+            (False, False) if name in hidden else (True, True)
         )
     for code in (0, 1, 2, 3, 4, 5, 6, 7, 130):
         assert f" {code}  " in text

@@ -1,0 +1,1 @@
+"""What agents are told, and the tools that they get."""
