@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests import verdict
-from tests.rows import named_tests
 
 FAILURE = '<failure message="assert 0"/>'
-SKIP = '<skipped message="no sshd"/>'
 
 
 @pytest.fixture(autouse=True)
@@ -49,23 +47,6 @@ def run(*words: str | Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return verdict.main()
 
 
-def test_outcomes_are_named_as_rows_name_tests(first: Record) -> None:
-    first.add("a.b.test_c", "test_one[1-x]", FAILURE)
-    first.add("a.test_b", "test_two", SKIP)
-    assert verdict.outcomes(first.path) == {
-        "a/test_b::test_fine": "passed",
-        "a/b/test_c::test_one[1-x]": "failed",
-        "a/test_b::test_two": "skipped",
-    }
-
-
-@pytest.mark.parametrize("marks", [("", "<error/>"), ("<error/>", "")])
-def test_a_test_whose_teardown_failed_has_failed(first: Record, marks: tuple[str, str]) -> None:
-    for mark in marks:
-        first.add("a.test_b", "test_one", mark)
-    assert verdict.outcomes(first.path)["a/test_b::test_one"] == "failed"
-
-
 def test_pytests_own_record_is_understood(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import pytest\n"
@@ -85,12 +66,6 @@ def test_pytests_own_record_is_understood(tmp_path: Path) -> None:
         "test_it::test_no[a[b]": "failed",
         "test_it::test_not_here": "skipped",
     }
-
-
-def test_only_what_failed_first_and_passed_alone_is_flaky() -> None:
-    first = {"a": "failed", "b": "failed", "c": "passed", "d": "failed", "e": "failed"}
-    again = {"a": "passed", "b": "failed", "c": "passed", "d": "skipped"}
-    assert verdict.flaky(first, again) == ["a"]
 
 
 @pytest.mark.parametrize(("count", "status"), [(0, 0), (2, 0), (3, 1)])
@@ -129,21 +104,6 @@ def test_a_row_is_shown_by_tests_that_ran_and_passed(
 ) -> None:
     told = [] if problem is None else [f"A1: a/test_b::test_one {problem}"]
     assert verdict.unshown(ROWS, results, part=part) == told
-
-
-@pytest.mark.parametrize(("ci", "status"), [("true", 1), ("", 0)])
-def test_a_row_whose_test_was_skipped_is_named_and_fails_with_ci_only(
-    first: Record,
-    ci: str,
-    status: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("CI", ci)
-    file, _, name = named_tests("rows")["A1"][0].partition("::")
-    first.add(file.replace("/", "."), name, SKIP)
-    assert run("--part", first.path, monkeypatch=monkeypatch) == status
-    assert f"docs/rows.md: A1: {file}::{name} was skipped" in capsys.readouterr().out
 
 
 def test_a_whole_run_without_a_rows_test_fails(

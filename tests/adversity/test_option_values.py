@@ -15,7 +15,6 @@ __all__ = ["jlr", "laptop"]
 NEW = ("start", "dgx", "cont2", "--image", "torch")
 RUN = ("run", "dgx", "--image", "torch")
 START_JOB, JOB = ("start", "dgx", "cont2", "--slurm"), ("run", "dgx", "--slurm")
-SHELL = ("shell", "-u")
 OF_CLUSTERS = {
     "--partition": (" ", "a b", "a\nb", "-x", "/"),
     "--account": ("a b", "=", "ü"),

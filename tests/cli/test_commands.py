@@ -1,7 +1,7 @@
 """What `open`, `url`, `list`, `status`, `logs`, `stop` and `disconnect` pass on and print."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
 from jlremote.images.login import LoginReport
-from jlremote.listing.session_report import SessionReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopReport
 from tests.cli.conftest import (
@@ -84,16 +83,6 @@ def test_an_empty_list_names_the_command_that_starts_a_session(
     outcome = jlr("list")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert "`jlr start --help` says how to start one" in outcome.stderr
-
-
-def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -> None:
-    report = replace(REPORT, state="reconnecting", detail="the line\x1b[2J was cut")
-    workflows.will("listing.listing.report", report)
-    text = jlr("list", "dgx/cont1").stdout
-    for part in ("cont1 on dgx", "reconnecting, the line was cut", URL, "1 busy"):
-        assert part in text
-    assert "work/train.ipynb" in text
-    assert workflows.arguments("listing.listing.report")[0] == "dgx/cont1"
 
 
 @pytest.mark.parametrize(
@@ -207,15 +196,6 @@ def test_under_json_what_was_stopped_is_told_beside_the_error(
     assert (outcome.code, json.loads(outcome.stderr)) == (7, error)
 
 
-def test_disconnect_forgets_on_request(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("selection.destruction.disconnect", lambda *_, **__: iter(["dgx"]))
-    workflows.will("hosts.links.forget", ["password of me"])
-    told = jlr("disconnect", "dgx", "--forget", "--json")
-    assert json.loads(told.stdout) == [{"host": "dgx"}, {"forgotten": "password of me"}]
-    for words in (("--all", "--forget"), (), ("dgx", "--all")):
-        assert jlr("disconnect", *words).code == 2
-
-
 @pytest.mark.parametrize(
     ("short", "story", "answer"),
     [
@@ -245,20 +225,3 @@ def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows
     assert refused.code == 2
     assert "`jlr rm 'a b' cont1 --force` takes only what is named" in refused.stderr
     assert not workflows.calls
-
-
-@pytest.mark.parametrize("is_ready", [True, False])
-def test_ctrl_c_ends_a_demo_and_interrupts_one_that_is_not_ready(
-    is_ready: bool, jlr: Jlr, workflows: Workflows
-) -> None:
-    def demo(_: object, ready: Callable[[SessionReport], None]) -> None:
-        if is_ready:
-            ready(REPORT)
-        raise KeyboardInterrupt
-
-    workflows.will("demo.demo.demo", demo)
-    outcome = jlr("demo", "--no-browser")
-    ended = (0, URL + "\n", "Ctrl-C ends the demo\n")
-    assert (outcome.code, outcome.stdout, outcome.stderr) == (
-        ended if is_ready else (130, "", "\n")
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 
@@ -90,38 +89,8 @@ def test_a_page_is_shown_where_a_click_opens_it_in_a_browser_that_resolves_it(
     assert terminal.shown(ADDRESS) == expected
 
 
-def test_forward_without_a_port_lists_the_forwarded_ports(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.further_ports.listed", [TENSORBOARD, CLOSED])
-    heading, first, second = jlr("forward", "cont1").stdout.splitlines()
-    assert heading.split() == ["PORT", "HERE", "STATE", "SINCE"]
-    assert first.split()[:3] == ["6006", "http://127.0.0.1:6007/", "up"]
-    assert second.split()[:4] == ["7860", "http://127.0.0.1:7860/", "closed", "-"]
-    assert workflows.arguments("sessions.further_ports.listed")[0] == "cont1"
-
-
 def test_a_list_tells_below_it_why_a_port_is_taken(jlr: Jlr, workflows: Workflows) -> None:
     """A column of it would cut off the addresses on a narrow terminal."""
     why = "port 6007 is taken by `python3` (process 9)"
     workflows.will("sessions.further_ports.listed", [replace(CLOSED, state="taken", detail=why)])
     assert jlr("forward").stdout.splitlines()[2:] == [f"port 7860: {why}"]
-
-
-def test_forward_with_json_always_prints_an_array(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.further_ports.listed", [CLOSED])
-    workflows.will("sessions.further_ports.add", TENSORBOARD)
-    [listed] = json.loads(jlr("forward", "--json").stdout)
-    assert {key: listed[key] for key in ("port", "local_port", "state")} == {
-        "port": 7860,
-        "local_port": 7860,
-        "state": "closed",
-    }
-    assert json.loads(jlr("forward", "6006", "--json").stdout) == [TENSORBOARD.to_json()]
-
-
-def test_forward_remove_lists_the_other_ports(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.further_ports.remove", None)
-    workflows.will("sessions.further_ports.listed", [CLOSED])
-    outcome = jlr("forward", "cont1", "--remove", "6006")
-    assert "stopped forwarding port 6006" in outcome.stderr
-    assert "7860" in outcome.stdout
-    assert workflows.arguments("sessions.further_ports.remove")[:2] == ("cont1", 6006)

@@ -21,7 +21,6 @@ from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.mount import MountRequest
 from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.job import Job
-from jlremote.sessions.shell import ShellRequest
 from tests.cli.conftest import Jlr, Workflows, settle
 
 TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
@@ -39,37 +38,6 @@ def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -
     facts = json.loads(jlr("job", "list", "--json").stdout)
     assert facts == [{"host": "dgx"} | TRAIN.to_json(), {"host": "lab"} | ENDED.to_json()]
     assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", facts[0]["since"])
-
-
-def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
-    jlr: Jlr, workflows: Workflows
-) -> None:
-    runs = Job("a", "running", "x", job="7", node="n1", until=time.time() + 7230)
-    late = Job("b", "ended", "x", exit_code=143, job="8", detail="TIMEOUT: its time limit …")
-    workflows.will("jobs.known_jobs.listed", [("hpc", runs), ("hpc", late)])
-    _, first, second = jlr("job", "list").stdout.splitlines()
-    assert first.split() == ["a", "hpc", "running,", "2h", "left", "n1", "x"]
-    assert second.split()[2] == "TIMEOUT"
-
-
-def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
-    """A job that waits for GPUs of a host tells its place, too."""
-    queued = Job("a", "waiting", "x", job="7", reason="others are before it", starts=0.0)
-    place = "number 2 in the queue: all are busy"
-    gpus = Job("b", "waiting", "x", reason="all are busy", detail=place)
-    workflows.will("jobs.known_jobs.listed", [("hpc", queued), ("dgx", gpus)])
-    first, second = jlr("job", "list").stderr.splitlines()
-    assert first.startswith("`hpc/a` waits: others are before it; estimated start: ")
-    assert second == f"`dgx/b`: {place}"
-
-
-def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.known_jobs.clean", ["dgx/old"])
-    workflows.will("jobs.known_jobs.listed", [])
-    outcome = jlr("job", "list", "dgx", "--clean")
-    assert (outcome.code, outcome.stdout) == (0, "")
-    assert outcome.stderr.splitlines()[0] == "deleted dgx/old"
-    assert "no jobs" in outcome.stderr
 
 
 @pytest.mark.parametrize(
@@ -145,14 +113,6 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     assert workflows.arguments("jobs.begin.run")[0].scheduled is None
 
 
-def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.begin.run", [FOUND])
-    assert jlr("run", "dgx", "-d", "--", "true").stdout == "train-3f2a\n"
-    told = jlr("run", "dgx", "-d", "--json", "--", "true").stdout
-    assert json.loads(told) == {"host": "dgx"} | TRAIN.to_json()
-    assert not [name for name, _, _ in workflows.calls if name == "jobs.follow.follow"]
-
-
 @pytest.mark.parametrize("command", [("job", "attach", "train"), ("run", "dgx", "--", "true")])
 def test_a_job_as_json_is_told_at_its_end(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
@@ -221,15 +181,6 @@ def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
     assert "`train` is a job" in refused.stderr
 
 
-def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("mounts.mount.mount", MOUNT)
-    told = jlr("mount", "~/proj", "dgx/cont1:/data", "--read-only")
-    assert told.stdout == "/home/me/proj shows dgx:/raid/me\n"
-    request = MountRequest("~/proj", "dgx/cont1", "/data", False, True)
-    assert workflows.arguments("mounts.mount.mount")[0] == request
-    assert json.loads(jlr("mount", "~/proj", "--json").stdout) == MOUNT.to_json()
-
-
 @pytest.mark.parametrize(
     ("words", "request_"),
     [
@@ -278,14 +229,6 @@ def test_unmount_needs_a_folder_or_all_and_tells_each(jlr: Jlr, workflows: Workf
     assert workflows.calls[-1][2] == {"force": True, "yes": False}
     workflows.will("mounts.unmount.unmount_all", [])
     assert jlr("mount", "--unmount", "--all").stderr == "nothing is mounted\n"
-
-
-def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.shell.shell", 7)
-    assert jlr("shell", "cont1", "-u", "root", "-w", "/x", "--", "ls", "-l", "--").code == 7
-    request, terminal, _ = workflows.arguments("sessions.shell.shell")
-    assert request == ShellRequest("cont1", ("ls", "-l", "--"), "root", "/x", None)
-    assert terminal.kind is None, "the stdout of this test is no terminal"
 
 
 @pytest.mark.parametrize(

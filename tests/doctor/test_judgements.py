@@ -26,7 +26,7 @@ from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiSilent
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
-from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
 
 UBUNTU = """\
 Linux
@@ -120,25 +120,10 @@ DENIED = (
 )
 
 
-def test_a_user_without_permission_is_told_the_group() -> None:
-    found = of("permission", daemon=said(status=1, stderr=DENIED))
-    assert found.mark == "failed"
-    assert found.mend[0] == "sudo usermod -aG docker ada"
-
-
 def test_words_of_the_host_in_a_command_are_quoted() -> None:
     hostile = replace(facts(daemon=said(status=1, stderr=DENIED)), user="$(evil)")
     found = finding("permission", host_checks.CHECKS, hostile)
     assert found.mend[0] == "sudo usermod -aG docker '$(evil)'"
-
-
-def test_a_daemon_that_does_not_run_is_another_fault() -> None:
-    words = (
-        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. "
-        "Is the docker daemon running?"
-    )
-    found = of("permission", daemon=said(status=1, stderr=words))
-    assert "systemctl start docker" in found.mend[0]
 
 
 def test_disks_that_are_full_scarce_or_out_of_files() -> None:
@@ -191,13 +176,6 @@ def test_an_image_that_is_missing_or_made_for_another_machine() -> None:
     assert (found.exit_code, found.mend) == (6, ("`jlr image pull dgx me/torch`",))
     unneeded = replace(facts(image=missing), image_needed=False)
     assert finding("image", host_checks.CHECKS, unneeded).mark == "skipped"
-
-
-def test_networks_that_are_left_over_are_told_with_what_removes_them() -> None:
-    left = of("networks", networks=said("jlr-a-1\njlr-b-2\n"))
-    assert (left.mark, left.mend) == ("warning", ("jlr image prune dgx",))
-    assert "jlr-a-1, jlr-b-2" in left.text
-    assert of("networks", networks=said("", 1)).mark == "skipped", "unknown is not none"
 
 
 def test_ending_processes_at_logout_matters_only_without_containers() -> None:
@@ -258,12 +236,6 @@ def test_podman_gets_gpus_by_a_description_and_docker_by_a_program() -> None:
     only_program = replace(facts(toolkit=said(program)), engine=PODMAN)
     found = trial.unproved(only_program)
     assert found.mend == ("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",)
-
-
-@pytest.mark.parametrize("name", ["sudo docker", "nvidia-docker"])
-def test_advice_names_the_daemon_and_not_how_it_is_driven(name: str) -> None:
-    found = trial.unproved(replace(facts(), engine=ENGINES[name]))
-    assert "sudo nvidia-ctk runtime configure --runtime=docker" in found.mend
 
 
 def test_an_old_docker_is_told_with_what_gives_gpus_there() -> None:

@@ -9,15 +9,6 @@ from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.shell.parts import running
 
-# Prints the digest of what it has read on stderr, and all of it on stdout.
-LOOK = """\
-import hashlib, sys
-data = sys.stdin.buffer.read()
-sys.stderr.write(hashlib.sha256(data).hexdigest())
-sys.stdout.buffer.write(data)
-sys.exit(9)
-"""
-
 
 def test_a_lost_connection_ends_the_input_of_the_command_there(
     clients: Clients, sshd: SSHServer

@@ -17,7 +17,6 @@ from tests.sessions.parts import Session, start, started
 
 NAME = "sif"
 RUNTIME = ("--runtime", "apptainer", "--no-browser")
-ODD = "".join(map(chr, (*range(1, 13), *range(14, 127)))) * 999 + "\n"
 SECRET = "hunter2-of-the-session"
 # As `pip install --user` leaves packages, and `ipykernel install --user` a kernel of that name.
 POISON = """\

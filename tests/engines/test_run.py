@@ -17,8 +17,6 @@ from tests.lab.programs import wait_until
 from tests.long import LONG
 from tests.sessions.parts import started
 
-SCRIPT = "echo out; echo oops >&2; exit 7"
-
 
 @pytest.fixture
 def job(engines_host: EnginesHost, name: str) -> Iterator[str]:

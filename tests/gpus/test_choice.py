@@ -7,11 +7,9 @@ import pytest
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus.choice import CannotTell, choose, is_met, parse_request
 from jlremote.gpus.inventory import Inventory
-from jlremote.place.runtimes.docker.docker_commands import create_argv
 from jlremote.place.runtimes.engine.engine_gpus import gpu_flags
-from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
-from jlremote.place.runtimes.runtime import ContainerSpec
-from tests.gpus.parts import inventory, mig, process, row, uuid
+from jlremote.place.runtimes.engine.kinds import ENGINES
+from tests.gpus.parts import inventory, mig, row, uuid
 
 FREE = inventory([row(0), row(1)])
 
@@ -51,31 +49,6 @@ def test_a_value_without_a_meaning_is_usage(text: str) -> None:
 
 def taken(text: str, found: Inventory = FREE, *, share: bool = False) -> tuple[str, ...]:
     return choose(parse_request(text), found, "dgx", share=share).places
-
-
-@pytest.mark.parametrize(
-    ("text", "rows", "places"),
-    [
-        ("auto", [row(0), row(1)], ("0",)),
-        ("auto:2", [row(0, total=1000), row(1, total=3000), row(2, total=2000)], ("1", "2")),
-        ("auto", [row(0, used="[N/A]", total="[N/A]"), row(1)], ("1",)),
-        (f"0,0,{uuid(1)}", [row(0), row(1)], ("0", "1")),
-        (uuid(1)[:12], [row(0), row(1)], ("1",)),
-    ],
-)
-def test_those_with_most_room_come_first_and_those_that_are_named(
-    text: str, rows: list[str], places: tuple[str, ...]
-) -> None:
-    assert taken(text, inventory(rows)) == places
-
-
-def test_the_users_of_a_busy_gpu_are_named() -> None:
-    found = inventory([row(0, used=5009, busy=99)], processes=process(0))
-    with pytest.raises(Busy, match=r"GPU 0: an unknown user \(python3, 4.9 GiB\)"):
-        taken("device=0", found)
-    assert taken("device=0", found, share=True) == ("0",)
-    with pytest.raises(Busy, match="88 GiB held by an invisible process"):
-        taken("device=0", inventory([row(0, used=90000, total=100000)]))
 
 
 @pytest.mark.parametrize("name", ["2", "0:0", uuid(7), "GPU-0", "MIG-1", uuid(1)[:10]])
@@ -178,37 +151,6 @@ def test_an_existing_container_may_meet_the_request(
     text: str, have: str | None, same: bool
 ) -> None:
     assert is_met(text, have) is same
-
-
-@pytest.mark.parametrize(
-    ("gpus", "flag"),
-    [
-        ("device=0,2", '--gpus="device=0,2"'),
-        ("device=0", "--gpus=device=0"),
-        ("all", "--gpus=all"),
-        ("driver=nvidia,count=2", "--gpus=driver=nvidia,count=2"),
-        ('"device=0,2","capabilities=utility"', '--gpus="device=0,2","capabilities=utility"'),
-    ],
-)
-def test_docker_gets_them_in_its_own_quoting(gpus: str, flag: str) -> None:
-    assert flag in create_argv(DOCKER, ContainerSpec(name="c", image="i", gpus=gpus))
-
-
-@pytest.mark.parametrize(
-    ("engine", "gpus", "flags"),
-    [
-        ("podman", "all", ["--device=nvidia.com/gpu=all"]),
-        ("podman", "2", ["--device=nvidia.com/gpu=0", "--device=nvidia.com/gpu=1"]),
-        (
-            "sudo podman",
-            "device=3,GPU-a",
-            ["--device=nvidia.com/gpu=3", "--device=nvidia.com/gpu=GPU-a"],
-        ),
-        ("nvidia-docker", "device=0,3", ["--env=NVIDIA_VISIBLE_DEVICES=0,3"]),
-    ],
-)
-def test_every_engine_is_asked_in_its_own_way(engine: str, gpus: str, flags: list[str]) -> None:
-    assert list(gpu_flags(ENGINES[engine], gpus)) == flags
 
 
 def test_a_value_of_dockers_own_is_refused_by_other_engines() -> None:

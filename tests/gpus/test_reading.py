@@ -14,7 +14,6 @@ from jlremote.gpus.snapshot_script import GPU_FIELDS
 from tests.gpus.parts import (
     DATA,
     FIELDS,
-    NOW,
     RECORDED_FIELDS,
     answer,
     inventory,
@@ -41,25 +40,6 @@ def test_two_real_gpus_one_idle_and_one_busy() -> None:
     assert (busy.state, busy.whole.in_use) == ("busy", True)
     [computing] = busy.whole.processes
     assert (computing.pid, computing.name, computing.memory) == (546, "python3", 1002)
-
-
-def test_a_process_has_its_user_its_start_and_its_container() -> None:
-    stat = f"100 (a) b) S {' '.join(map(str, range(3, 60)))}".replace(" 21 ", " 50050 ")
-    owners = record(
-        "owners",
-        "/proc/100 ada\n/proc/1001 eve",
-        f"/proc/100/stat:{stat}\n/proc/1001/stat:1001 (x) S 1 1",
-        f"/proc/100/cgroup:0::/system.slice/docker-{CONTAINER}.scope",
-    )
-    text = answer(
-        row(0, used=5009),
-        owners,
-        processes=process(0),
-        containers=f"{CONTAINER}|train|Up 2 hours (healthy)||",
-    )
-    [computing] = read(text, "dgx").gpus[0].whole.processes
-    assert (computing.user, computing.container) == ("ada", "train")
-    assert computing.since == NOW - 1000.5 + 500.5
 
 
 @pytest.mark.parametrize(
@@ -141,20 +121,6 @@ def test_memory_without_a_visible_process_is_held(used: int, draws: str, in_use:
 )
 def test_the_state_is_seen_at_a_glance(busy: object, used: int, state: str) -> None:
     assert inventory([row(0, used=used, busy=busy)]).gpus[0].state == state
-
-
-def test_a_container_of_jlr_keeps_its_gpus_while_it_runs() -> None:
-    containers = f"{CONTAINER}|cont1|Up 2 hours|ada|{uuid(0)},{uuid(2)}"
-    text = answer("\n".join(map(row, range(3))), containers=containers)
-    kept = [gpu.whole.claims for gpu in read(text, "dgx").gpus]
-    assert [len(claims) for claims in kept] == [1, 0, 1]
-    claim = kept[0][0]
-    assert (claim.kind, claim.name, claim.user, claim.since) == (
-        "container",
-        "cont1",
-        "ada",
-        NOW - 7200,
-    )
 
 
 def test_a_divided_gpu_gives_its_mig_devices() -> None:

@@ -35,16 +35,6 @@ def test_a_value_that_the_driver_lacks_is_a_question_mark(
     assert len(lines) == 2
 
 
-def test_held_and_idle_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    text = shown(inventory([row(0, used=5009)], processes=process(0)), capsys)
-    assert "idle, memory held" in text
-    assert "python3" in text
-
-
-def test_memory_without_a_visible_process_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "cannot be seen" in shown(inventory([row(0, used=5009)]), capsys)
-
-
 def test_mig_devices_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(Inventory(gpus=mig(), now=0, user="ada"), capsys)
     assert "0:0  MIG 3g.40gb  9.7 GiB / 39 GiB" in text

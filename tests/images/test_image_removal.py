@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from jlremote.errors import NotFound, Usage
-from jlremote.images.removal import Selection, StoredImage, read_images
-from jlremote.place.host.contract import OddAnswer
+from jlremote.images.removal import Selection, StoredImage
 
 
 def image(number: str, *names: str) -> StoredImage:
     return StoredImage(f"sha256:{number * 64}", names, "2026-01-01", 10)
-
-
-def test_images_are_read_with_the_containers_that_use_them() -> None:
-    facts = {"created": "2026-01-01", "size": 5}
-    images = [
-        json.dumps({"id": "sha256:a", "names": ["x:1", "<none>@sha256:9"], **facts}),
-        json.dumps({"id": "b", "names": None, **facts}),  # podman's form
-    ]
-    used = [json.dumps({"image": i, "name": f"/c-{i[-1]}"}) for i in ("sha256:a", "b", "b")]
-    first, second = read_images("\n".join(images), "\n".join(used))
-    assert (first.names, first.containers) == (("x:1",), ("c-a",))
-    assert (second.names, second.containers) == ((), ("c-b", "c-b"))
-    with pytest.raises(OddAnswer):
-        read_images("[]", "")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.place.clusters.scheduler import KEY, Resources
+from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from tests.lab.programs import wait_until
 
@@ -258,24 +258,6 @@ def test_an_array_with_one_taken_name_is_refused_and_taken_back_whole(cluster: C
     cluster.run(JOBS.take_back(array))
     assert cluster.submissions == 1
     assert [job.name for job in JOBS.read(cluster.run(JOBS.tell()).stdout)] == ["t-3"]
-
-
-def test_a_key_is_in_no_script_and_gone_once_it_was_used(cluster: Cluster) -> None:
-    text = f"cat <{KEY}; rm {KEY}"
-    cluster.run(JOBS.submit(replace(plan("true"), first=text, key="secret of a registry\n")))
-    assert "secret" not in (cluster.folder / "job").read_text()
-    [key] = cluster.folder.rglob(".key")
-    assert key.stat().st_mode & 0o777 == 0o600
-    cluster.run_job(12)
-    assert cluster.run(JOBS.rest("t", 0, 0)).stdout == "secret of a registry\n"
-    assert not key.exists()
-
-
-def test_a_job_whose_folder_was_deleted_runs_nothing(cluster: Cluster) -> None:
-    cluster.run(JOBS.submit(plan("sh", "-c", f"echo >>{cluster.folder}/runs")))
-    cluster.run(JOBS.remove("t"))
-    cluster.run_job(12)
-    assert not (cluster.folder / "runs").exists()
 
 
 def test_a_job_that_outlived_its_folder_ends_no_other_of_its_name(cluster: Cluster) -> None:

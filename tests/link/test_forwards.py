@@ -11,13 +11,13 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.jupyter.endpoint import WARNED_SECONDS
-from jlremote.jupyter.survey import ContainerGone, ContainerRestarted, JupyterDead
+from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward, TimeLimit
 from jlremote.link.wire.states import State
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, FakeConnection, new_endpoint, until
-from tests.link.parts import KEY, UP, Outcome, Parts, is_in, state_of
+from tests.link.parts import KEY, Parts, is_in
 
 
 @pytest.fixture
@@ -28,27 +28,6 @@ def parts() -> Parts:
 @pytest.fixture
 def forward(parts: Parts) -> SessionForward:
     return parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
-
-
-def test_an_endpoint_that_was_just_seen_needs_no_proof(
-    parts: Parts, forward: SessionForward
-) -> None:
-    assert forward.wait(0) == (parts.connection, new_endpoint().target)
-    assert parts.asked == []
-
-
-def test_after_a_reconnect_requests_wait_for_the_proof_and_follow_an_address(
-    parts: Parts, forward: SessionForward
-) -> None:
-    connection = parts.reconnect()
-    with pytest.raises(JlrError, match="could not be checked in time"):
-        forward.wait(0)
-    request = Call(lambda: forward.wait(PATIENCE))
-    moved = new_endpoint("172.17.0.9")
-    parts.settle(moved)
-    assert request.result() == (connection, moved.target)
-    assert parts.asked == [(connection, new_endpoint())]
-    assert forward.wait(0) == (connection, moved.target)
 
 
 def test_a_remembered_endpoint_is_proved_before_bytes_flow(
@@ -110,46 +89,6 @@ def test_an_event_of_its_container_starts_a_new_proof_during_a_proof(
     parts.settle(new_endpoint("172.17.0.9"))
 
 
-def test_connections_are_cut_only_when_the_far_end_has_moved_or_gone(
-    parts: Parts, forward: SessionForward
-) -> None:
-    [listener] = parts.listeners
-
-    def look(outcome: Outcome) -> int:
-        asked = len(parts.asked)
-        parts.forwards.changed(parts.connection, "docker", None)
-        until(lambda: len(parts.asked) > asked, "the look")
-        parts.settle(outcome)
-        until(lambda: forward.settled(0), "its end")
-        return listener.cuts
-
-    assert look(new_endpoint()) == 0
-    assert look(new_endpoint("172.17.0.9")) == 1
-    assert look(new_endpoint("172.17.0.9")) == 1
-    assert look(ContainerRestarted("the container was restarted")) == 2
-
-
-@pytest.mark.parametrize(
-    ("error", "state"),
-    [
-        (ContainerGone("the container was replaced", hint="start again"), State.CONTAINER_GONE),
-        (JupyterDead("the server is gone"), State.JUPYTER_DEAD),
-    ],
-)
-def test_a_far_end_that_is_gone_is_reported_and_gets_nothing(
-    parts: Parts, forward: SessionForward, error: JlrError, state: State
-) -> None:
-    parts.reconnect()
-    parts.settle(error)
-    for _ in range(3):
-        with pytest.raises(type(error), match=error.message) as caught:
-            forward.wait(PATIENCE)
-        assert caught.value.hint == error.hint
-    assert state_of(forward) == state
-    assert forward.to_json(UP)["detail"] == error.message
-    assert len(parts.asked) == 1
-
-
 def test_a_proof_that_was_overtaken_by_a_reconnect_counts_for_nothing(
     parts: Parts, forward: SessionForward
 ) -> None:
@@ -209,19 +148,6 @@ def test_a_failed_proof_is_not_repeated_with_every_request(
         with pytest.raises(JlrError, match="daemon does not run"):
             forward.wait(PATIENCE)
     assert len(parts.asked) == 1
-
-
-def test_another_port_moves_the_forward_and_a_taken_one_leaves_it(
-    parts: Parts, forward: SessionForward
-) -> None:
-    with pytest.raises(Busy):
-        parts.forwards.add(KEY, 1, new_endpoint(), parts.connection)
-    assert forward.local_port == 8888
-    assert not parts.listeners[0].stopped
-    moved = parts.forwards.add(KEY, 9999, new_endpoint(), parts.connection)
-    assert moved.local_port == 9999
-    assert parts.listeners[0].stopped
-    assert len(parts.forwards) == 1
 
 
 @pytest.fixture

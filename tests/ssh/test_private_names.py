@@ -7,14 +7,12 @@ no error tells. `pyproject.toml` allows only releases for which this test was ru
 from __future__ import annotations
 
 import inspect
-import socket
 from typing import Any
 
 import paramiko
 import pytest
 import sshtunnel
-from paramiko import common, kex_gex, packet, transport
-from paramiko.kex_curve25519 import KexCurve25519
+from paramiko import kex_gex, packet, transport
 
 T, P = paramiko.Transport, packet.Packetizer
 SIZES = "default_window_size=2097152, default_max_packet_size=32768"
@@ -68,17 +66,6 @@ SIGNATURES = [
     (sshtunnel._ForwardServer.__init__, "self, *args, **kwargs"),
     (sshtunnel._ForwardServer.serve_forever, "self, poll_interval=0.5"),
 ]
-# The methods by which the transport passes a channel its messages.
-CHANNEL_MESSAGES = {
-    "_feed",
-    "_feed_extended",
-    "_handle_close",
-    "_handle_eof",
-    "_handle_request",
-    "_request_failed",
-    "_request_success",
-    "_window_adjust",
-}
 
 
 @pytest.mark.parametrize(
@@ -86,46 +73,3 @@ CHANNEL_MESSAGES = {
 )
 def test_a_private_function_takes_what_we_expect(function: Any, expected: str) -> None:
     assert str(inspect.signature(function)) == f"({expected})"
-
-
-def test_a_transport_has_the_attributes_that_we_read_and_set() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        made = paramiko.Transport(ours)
-        names = (
-            "_channel_handler_table _channels _handler_table _preferred_ciphers"
-            " _preferred_compression _preferred_kex _preferred_macs active auth_handler"
-            " banner_timeout channels_seen clear_to_send completion_event"
-            " handshake_timeout host_key_type lock packetizer remote_cipher remote_version"
-            " saved_exception server_extensions sock"
-        )
-        assert [name for name in names.split() if not hasattr(made, name)] == []
-        numbers = {"_Packetizer__sequence_number_in", "_Packetizer__sequence_number_out"}
-        assert {*numbers, "_Packetizer__remainder"} <= vars(made.packetizer).keys()
-        made.packetizer.close()
-    assert {"_PROTO_ID", "_CLIENT_ID", "_active_check_timeout", "_kex_info"} <= vars(T).keys()
-    assert isinstance(T.preferred_keys, property)
-
-
-def test_a_channel_gets_its_messages_by_names_that_ours_has() -> None:
-    handlers = {handler.__name__ for handler in T._channel_handler_table.values()}
-    assert handlers == CHANNEL_MESSAGES
-
-
-def test_the_tables_and_clocks_of_paramiko_are_where_we_change_them() -> None:
-    assert common.MSG_NAMES is transport.MSG_NAMES is packet.MSG_NAMES
-    for module in (transport, packet):
-        assert hasattr(module, "time")
-    assert "diffie-hellman-group-exchange-sha256" in T._kex_info
-    assert T._kex_info["curve25519-sha256@libssh.org"] is KexCurve25519
-    assert all("is_aead" in T._cipher_info[f"aes{bits}-gcm@openssh.com"] for bits in (128, 256))
-
-
-def test_a_forwarder_takes_the_arguments_that_we_pass_and_has_what_we_read() -> None:
-    taken = inspect.signature(sshtunnel.SSHTunnelForwarder).parameters
-    ours = {"ssh_address_or_host", "local_bind_address", "remote_bind_address", "logger"}
-    assert ours <= taken.keys()
-    source = inspect.getsource(sshtunnel.SSHTunnelForwarder)
-    for name in ("_read_ssh_config(", "_consolidate_auth(", "_server_list", "_local_binds"):
-        assert f"self.{name}" in source, name
-    assert isinstance(sshtunnel._ForwardServer.local_port, property)

@@ -18,7 +18,6 @@ from jlremote.questions import Question
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call
 
-SECRET = b"between the two"
 PASSWORD = Question("password", "password of ada:")
 Ends = tuple[Conversation, "sockets.Connection[Any, Any]"]
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Bug, NeedsAuthentication, Unreachable
+from jlremote.errors import Bug
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client import call
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import TerminalKind
 from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
-from jlremote.questions import Asker, Question
+from jlremote.questions import Asker
 from jlremote.ssh.interfaces import Output
-from tests.link.fakes import Call, FakePerson, new_endpoint
+from tests.link.fakes import Call, new_endpoint
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
 
@@ -49,33 +49,6 @@ def conversation(parts: Parts, **request: Any) -> list[dict[str, Any]]:
                 answers.append(receive(socket))
         except EOFError:
             return answers
-
-
-def test_a_status_tells_the_state_and_what_the_link_holds(parts: Parts, link: Link) -> None:
-    link.forward("cont1", 8888, SERVER)
-    link.mount("data", "/project")
-    status = link.status()
-    assert (status.state, status.since, status.detail) == ("up", 1.0, None)
-    assert status.notes == ("`Compression` is left out",)
-    assert [(one.session, one.port, one.local_port) for one in status.forwards] == [
-        ("cont1", None, 8888)
-    ]
-    assert [mount.name for mount in status.mounts] == ["data"]
-
-
-def test_a_status_connects_only_where_that_is_wanted(parts: Parts, link: Link) -> None:
-    parts.supervisor.error = Unreachable("no route to dgx")
-    assert link.status().state == "up"
-    with pytest.raises(Unreachable, match="no route to dgx"):
-        link.status(connect=True)
-
-
-def test_the_password_of_sudo_is_obtained_before_the_engine_is_used(
-    parts: Parts, link: Link
-) -> None:
-    link.forward("cont1", 8888, SERVER)
-    (script,) = parts.dialer.elevated
-    assert script.startswith("docker exec ")
 
 
 TERMINAL = TerminalKind("xterm", os.terminal_size((80, 24)))
@@ -130,28 +103,6 @@ def test_a_shell_gets_the_locale_and_a_copy_whose_words_are_read_here_does_not(
         with link.shell(place, what, TERMINAL, checked=True) as process:
             assert list(process) == []
     assert sent == [{"LC_SHOWN": "de"}, {}]
-
-
-def test_a_question_of_the_host_is_answered_by_the_person(parts: Parts) -> None:
-    asked = Question("password", "password of ada:")
-    answers: list[str] = []
-
-    def connects(asker: Asker) -> None:
-        answers.append(asker.ask(asked))
-
-    parts.supervisor.connects = connects
-    person = FakePerson("correct horse")
-    parts.link(person).status(connect=True)
-    assert (person.questions, answers) == ([asked], ["correct horse"])
-    with pytest.raises(NeedsAuthentication, match="a password is needed, and jlr cannot ask"):
-        parts.link().status(connect=True)
-
-
-def test_the_agent_of_the_latest_command_is_used(parts: Parts) -> None:
-    parts.link(agent="/tmp/agent.1").status()
-    parts.link().status()
-    parts.link(agent="/tmp/agent.2").status()
-    assert parts.dialer.agents == ["/tmp/agent.1", "/tmp/agent.2"]
 
 
 def test_a_bug_in_the_link_is_told_as_one_and_the_link_goes_on(parts: Parts, link: Link) -> None:

@@ -48,12 +48,6 @@ def run(
     )
 
 
-def test_a_task_of_srun_knows_its_rank_and_the_meeting_point(tmp_path: Path) -> None:
-    done = run(tmp_path, PRINT, Ranks("srun", label=True), SLURM_CPUS_PER_TASK="3")
-    assert done.stdout == "5 1 8 10.0.0.1 20007\n"
-    assert done.stderr.startswith("--kill-on-bad-exit=1 --cpus-per-task=3 --label sh -c")
-
-
 def test_torchrun_gets_a_task_of_each_node(tmp_path: Path) -> None:
     done = run(tmp_path, ("python", "train.py"), Ranks("torchrun"), SLURM_CPUS_PER_TASK="3")
     words = "--kill-on-bad-exit=1 --ntasks=2 --ntasks-per-node=1 --cpu-bind=none sh -c"

@@ -109,10 +109,6 @@ def test_only_what_was_asked_is_sent_and_the_persons_own_words_come_last(tmp_pat
     ]
 
 
-def test_a_refused_submission_prints_no_id(tmp_path: Path) -> None:
-    assert submitted(tmp_path, "12", status=1).stdout == ""
-
-
 @pytest.mark.parametrize("argument", ["--wrap=x", "--output=x", "--export=ALL", "-Jx", "--wait"])
 def test_arguments_that_would_break_a_job_are_refused(argument: str) -> None:
     with pytest.raises(Usage, match="`jlr run` sets `-"):

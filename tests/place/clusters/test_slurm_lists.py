@@ -10,23 +10,6 @@ from jlremote.place.clusters.slurm_lists import base_state, read_queue
 HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST\n"
 
 
-def test_a_pending_and_a_running_job_are_read_by_columns() -> None:
-    printed = (
-        f"welcome to the cluster\n{HEAD}"
-        "7\x1fa b, c\x1fPENDING\x1fResources\x1f1795390731\x1fN/A\x1f\n"
-        "8\x1ftrain\x1fRUNNING\x1fNone\x1f1795388931\x1f1795390731\x1fnode[1-2]\n"
-    )
-    jobs = read_queue(printed)
-    assert (jobs["7"].phase, jobs["7"].reason, jobs["7"].start) == (
-        "waiting",
-        "Resources",
-        1795390731.0,
-    )
-    assert jobs["7"].nodes is None
-    assert (jobs["8"].phase, jobs["8"].reason, jobs["8"].end) == ("running", None, 1795390731.0)
-    assert jobs["8"].nodes == "node[1-2]"
-
-
 @pytest.mark.parametrize(
     "words", ["CANCELLED by 1234", "CANCELLED+", "CANCELLED", "CANCELLED by root"]
 )
@@ -68,7 +51,3 @@ def test_each_state_has_a_phase(state: str, phase: str) -> None:
 def test_without_the_heading_nothing_is_known(printed: str) -> None:
     with pytest.raises(SchedulerSilent):
         read_queue(printed)
-
-
-def test_an_empty_queue_is_an_answer() -> None:
-    assert read_queue(HEAD) == {}

@@ -37,14 +37,6 @@ def inspected(**changes: Any) -> dict[str, Completed]:
     return {"container": Completed(0, json.dumps([INSPECTED | changes]), "")}
 
 
-def test_a_container_is_read_from_inspect() -> None:
-    found = Containers(DOCKER).read("cont1", inspected())
-    assert found is not None
-    assert (found.name, found.running, found.image) == ("cont1", True, "torch")
-    assert found.addresses == ("172.17.0.3",)
-    assert found.gpus is None
-
-
 @pytest.mark.parametrize(
     ("request_", "shown", "engine"),
     [
@@ -60,11 +52,6 @@ def test_a_count_of_gpus_is_not_taken_for_an_index(
 ) -> None:
     found = read_container(INSPECTED | {"HostConfig": {"DeviceRequests": [request_]}})
     assert (found.gpus, found.engine_gpus) == (shown, engine)
-
-
-@pytest.mark.parametrize("halted", [{"Paused": True}, {"Status": "restarting"}])
-def test_a_paused_or_restarting_container_does_not_run(halted: dict[str, Any]) -> None:
-    assert not read_container(INSPECTED | {"State": INSPECTED["State"] | halted}).running
 
 
 def test_a_container_that_is_known_by_its_id_may_have_another_name() -> None:
@@ -98,18 +85,8 @@ def test_why_a_container_does_not_run_is_told_apart(state: dict[str, Any], why: 
     assert bool(found.halt) == bool(why)
 
 
-def test_a_container_on_the_hosts_network_has_the_hosts_loopback() -> None:
-    host = {"NetworkMode": "host", "DeviceRequests": None}
-    assert read_container(INSPECTED | {"HostConfig": host}).addresses == ("127.0.0.1",)
-
-
 def test_a_container_that_docker_found_by_the_beginning_of_its_id_is_another() -> None:
     assert Containers(DOCKER).read("ada", inspected()) is None
-
-
-def test_no_such_container_is_no_error() -> None:
-    missing = said("Error response from daemon: No such container: cont1")
-    assert Containers(DOCKER).read("cont1", {"container": missing}) is None
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,11 @@ import pytest
 
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing, engine_error
-from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
+from jlremote.place.runtimes.engine.kinds import ENGINES
 from tests.sources import modules
 
 PROGRAMS = ("docker", "podman", "nvidia-docker")
 MAY_SPELL_IT = {"jlremote.place.runtimes.engine.kinds"}  # which holds the table
-
-
-def test_an_engine_begins_every_argv_with_its_command() -> None:
-    assert DOCKER("start", "cont1") == ("docker", "start", "cont1")
-    assert DOCKER.shown("rm", "a b") == "docker rm 'a b'"
 
 
 def test_the_old_tool_only_creates_and_docker_does_the_rest() -> None:

@@ -8,17 +8,13 @@ from typing import Any
 import pytest
 from paramiko import Message, common
 
-from jlremote.ssh.channels import session_channel
 from jlremote.ssh.channels.channel_registry import (
     BUFFER_LIMIT,
     FIRST_WINDOW,
-    KEPT,
     ChannelRegistry,
 )
-from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.wire_format import direct_tcpip
-from tests.link.fakes import until
 from tests.ssh.channels.parts import Handler, Transport
 
 PACKET = 1000
@@ -159,31 +155,3 @@ def test_windows_grow_with_the_round_trip_until_too_much_is_unread(transport: Tr
     assert registry.grown(1 << 30) == FIRST_WINDOW
     registry.unread(-BUFFER_LIMIT - 1)
     assert registry.grown(1 << 30) == 4_800_000
-
-
-def test_one_session_too_many_is_refused_with_their_number(transport: Transport) -> None:
-    handler = Handler()
-    loop: Any = transport
-    for _ in range(KEPT + 1):
-        SessionChannel(transport, handler, loop).ask_session()
-    (refusal,) = handler.events
-    assert refusal.startswith(f"refused: {KEPT} terminals, logs, mounts")
-
-
-def test_a_refusal_of_the_server_is_tried_again_and_names_max_sessions(
-    transport: Transport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_channel, "PAUSES", (0.0,) * 3)
-    handler = Handler()
-    loop: Any = transport
-    channel = SessionChannel(transport, handler, loop)
-    channel.ask_session()
-    for times in range(3):
-        transport.run()
-        assert len(transport.sent) == times + 1
-        channel.refuse("open failed")
-        until(lambda: transport.actions, "the next attempt")
-    transport.run()
-    channel.refuse("open failed")
-    assert "`MaxSessions` may be low" in handler.events[0]
-    assert all(ChannelRegistry.of(transport).slots.keep(number) for number in range(KEPT))

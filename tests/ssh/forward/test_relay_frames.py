@@ -15,7 +15,6 @@ from jlremote.place.host.addresses import Target
 from jlremote.remote import sending
 from jlremote.remote.relay import (
     CLOSE,
-    CREDIT,
     DATA,
     END,
     HEAD,
@@ -158,17 +157,6 @@ def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
     assert behind_sudo.channel.sent.endswith(b"\nexit\n")
 
 
-def test_data_takes_credit_and_stops_without_any(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    desk.channel.space = 4 << 20
-    assert bridge.far.room() == WINDOW
-    bridge.far.send(memoryview(bytes(WINDOW)))
-    assert bridge.far.room() == 0
-    desk.say(HEAD.pack(CREDIT, 1, 100))
-    assert bridge.far.room() == 100
-    assert bridge.events == ["writable"]
-
-
 def test_a_relay_that_sends_more_than_it_was_granted_ends(desk: Desk) -> None:
     """A hostile container would fill the link's memory."""
     bridge = desk.start().connect()
@@ -199,30 +187,6 @@ def test_a_host_that_complains_for_ever_fills_no_memory(desk: Desk) -> None:
     for _ in range(100):
         desk.channel.on_stderr(bytes(1 << 20))
     assert len(desk.relay._complaint) < 1 << 12
-
-
-def test_credit_is_given_after_a_quarter_of_the_window(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    desk.frames()
-    bridge.takes = 0
-    desk.say(HEAD.pack(DATA, 1, 10) + bytes(10))
-    bridge.far.consumed(WINDOW // 4 - 1)
-    assert desk.frames() == []
-    bridge.far.consumed(1)
-    assert desk.frames() == [(CREDIT, 1, WINDOW // 4, b"")]
-
-
-def test_what_the_channel_has_no_room_for_waits_in_order(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    desk.frames()
-    desk.channel.space = 4
-    bridge.far.send(memoryview(b"one"))
-    bridge.far.send_end()
-    assert bridge.far.room() == 0
-    desk.channel.space = 100
-    desk.relay.writable()
-    assert desk.frames() == [(DATA, 1, 3, b"one"), (END, 1, 0, b"")]
-    assert bridge.events == ["writable"]
 
 
 def test_late_frames_of_a_closed_stream_are_skipped(desk: Desk) -> None:

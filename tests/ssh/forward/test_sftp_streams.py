@@ -18,8 +18,6 @@ from jlremote.ssh.wire_format import string
 from tests.lab.programs import PATIENCE
 from tests.ssh.channels.parts import Transport
 
-ANSWER = struct.pack(">IBI", 6, 102, 1) + b"x"
-
 
 class Connection:
     """A connection that has nothing but its transport."""

@@ -95,48 +95,6 @@ def desk() -> Iterator[Desk]:
     made.loop.close()
 
 
-def test_no_more_is_read_than_the_far_end_has_room_for(desk: Desk) -> None:
-    desk.far.space = 4
-    desk.open()
-    desk.local.send(b"123456")
-    desk.turn()
-    assert desk.far.sent == b"1234"
-    desk.far.space = 100
-    desk.bridge.writable()
-    desk.turn()
-    assert desk.far.sent == b"123456"
-
-
-def test_data_that_the_socket_does_not_take_is_kept_and_reported_later(desk: Desk) -> None:
-    desk.open()
-    data = bytes(8 << 20)
-    taken = desk.bridge.received(memoryview(data))
-    assert 0 < taken < len(data)
-    assert desk.bridge.received(memoryview(b"end")) == 0
-    got = 0
-    while got < len(data) + 3:
-        desk.turn()
-        got += len(desk.local.recv(1 << 20))
-    desk.turn()
-    assert taken + desk.far.passed_on == len(data) + 3
-
-
-def test_the_end_of_the_far_end_waits_for_kept_data(desk: Desk) -> None:
-    desk.open()
-    data = bytes(4 << 20)
-    desk.bridge.received(memoryview(data))
-    desk.bridge.ended()
-    desk.bridge.closed()
-    desk.turn()
-    got = 0
-    while piece := desk.local.recv(1 << 20):
-        got += len(piece)
-        desk.turn()
-    assert got == len(data)
-    desk.turn()
-    assert desk.owner.events[-1] == "finished"
-
-
 def test_a_lost_connection_is_tried_again_only_before_the_first_byte(desk: Desk) -> None:
     desk.bridge.lost()
     desk.turn()
@@ -170,15 +128,6 @@ def test_events_after_the_end_change_nothing(desk: Desk, event: Callable[[Any], 
     assert desk.bridge.received(memoryview(b"late")) == 4
     desk.turn()
     assert desk.owner.events == ["accepted", "finished"]
-
-
-def test_a_client_that_has_left_ends_the_bridge(desk: Desk) -> None:
-    desk.open()
-    desk.local.close()
-    assert desk.bridge.received(memoryview(b"nowhere to go")) == 13
-    desk.turn()
-    assert desk.owner.events == ["accepted", "finished"]
-    assert desk.far.closed
 
 
 GET = b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -11,9 +11,8 @@ import pytest
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation, taking
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.gpus.assigned import Within
 from jlremote.gpus.choice import Chosen
-from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.taking import with_gpus
 from jlremote.hosts.requests import StartRequest
 from jlremote.link.client.link import Link
@@ -28,7 +27,6 @@ from tests.gpus.parts import BOOT, NOW, answer, process, record, row, uuid
 from tests.stories.containers.parts import CONTAINERS, Answer, Start, TurnHost, refused, start
 
 FREE = answer("\n".join((row(0), row(1))))
-FIRST_BUSY = answer("\n".join((row(0, used=9000), row(1))), processes=process(0))
 ALL_BUSY = answer(row(0, used=9000), processes=process(0))
 NO_DRIVER = record("host", NOW, "1000 1", BOOT, "ada", 100) + record("missing")
 
@@ -76,11 +74,6 @@ def test_podman_names_devices_as_the_hosts_cdi_files_do(
     assert allocation.take(asking("device=1").context).engine == f"device={uuid(1)}"
 
 
-def test_a_shared_gpu_is_neither_leased_nor_labelled() -> None:
-    taken = allocation.take(asking("device=0", FIRST_BUSY, share=True).context)
-    assert (taken.engine, taken.labels, taken.lease) == (f"device={uuid(0)}", {}, None)
-
-
 def test_the_loser_of_a_race_chooses_again(state: list[float]) -> None:
     theirs = answer("\n".join((row(0), row(1))), lease_of_another(0))
     begun = asking("auto", FREE, theirs, again=theirs)
@@ -96,12 +89,6 @@ def test_a_race_that_is_lost_every_time_is_an_error(state: list[float]) -> None:
     assert len(state) == taking.TRIES - 1
     with pytest.raises(Busy, match="lost the race for GPUs on `dgx`"):
         allocation.take(asking("auto", answer(row(0)), again=theirs).context)
-
-
-def test_gpus_that_others_use_are_not_waited_for(state: list[float]) -> None:
-    with pytest.raises(Busy, match="a GPU was asked for, and none of 1 on `dgx` is free"):
-        allocation.take(asking("auto", ALL_BUSY).context)
-    assert state == []
 
 
 @pytest.mark.parametrize(
@@ -160,15 +147,6 @@ def test_without_nvidia_smi_there_is_no_choice_by_jlr(gpus: str, runtime: Runtim
         allocation.take(asking(gpus, NO_DRIVER, runtime=runtime).context)
 
 
-def test_all_names_those_who_use_them() -> None:
-    begun = asking("all", FIRST_BUSY)
-    assert allocation.take(begun.context) == AllocatedGpus(engine="all", shown="all")
-    assert begun.notes.notes[0].startswith("`all` takes GPUs that others use: GPU 0: ")
-    quiet = asking("all", refused("", 1))
-    assert allocation.take(quiet.context).engine == "all"
-    assert quiet.notes.notes == []
-
-
 def test_a_value_of_the_engine_s_own_needs_an_engine() -> None:
     text = '"capabilities=utility"'
     assert allocation.take(asking(text).context).engine == "capabilities=utility"
@@ -194,17 +172,6 @@ def test_where_nothing_can_be_leased_the_engine_has_the_last_word(
     assert allocation.take_again(begun.context, container(labels)) == AllocatedGpus()
     told = "cannot tell whether the GPUs of `cont1` are still its own, and free: there is no"
     assert [note[: len(told)] for note in begun.notes.notes] == [told] * said
-
-
-def test_gpus_of_a_container_are_those_that_it_was_given_and_still_has() -> None:
-    found = read(answer("\n".join(map(row, range(3)))), "dgx").gpus
-    for value, kept, own in (
-        ("device=0,1", (), [0, 1]),
-        ("device=0,1", (uuid(1), uuid(2)), [1]),
-        ("all", (), [0, 1, 2]),
-        ("device=7", (uuid(2),), []),
-    ):
-        assert [gpu.index for gpu in Within("cont1", value, kept).limit(found)] == own
 
 
 def test_a_container_by_index_starts_while_its_index_is_that_of_its_gpu() -> None:

@@ -23,7 +23,6 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import Owner, PortRecord, SessionRecord
 
 ONE = SessionRecord("dgx", "one", "docker", 8888, ports=(PortRecord(6006, 6010),))
-TWO = SessionRecord("lab", "two", "docker", 8890)
 
 
 def test_a_taken_port_is_refused_at_once_unless_the_session_has_it() -> None:

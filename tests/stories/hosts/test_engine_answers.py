@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.doctor import host_facts
 from jlremote.errors import Busy
-from jlremote.gpus.snapshot_script import snapshot
 from jlremote.hosts.engines import expect_answer, searched
 from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -75,25 +73,6 @@ def test_a_daemon_that_hangs_is_not_asked_again_behind_sudo(tmp_path: Path) -> N
     assert searched(host, sudo=False).engine is None
     asked = [line.split()[:2] for line in host.asked.read_text().splitlines()]
     assert asked == [["10", "docker"], ["3", "podman"]]
-
-
-def test_a_daemon_that_hangs_is_asked_for_containers_only_once(tmp_path: Path) -> None:
-    host = RealShell(tmp_path)
-    host.run({"gpus": snapshot()})
-    asked = [line for line in host.asked.read_text().splitlines() if " ps " in line]
-    assert len(asked) == 2  # docker and podman
-
-
-def test_doctor_asks_a_daemon_that_hangs_only_once(tmp_path: Path) -> None:
-    host = RealShell(tmp_path)
-    told = host.run(host_facts.steps(DOCKER, "lab/jupyter"))
-    assert host.asked.read_text().count("docker ps") == 1
-    facts = host_facts.read_facts("dgx", DOCKER, "lab/jupyter", told)
-    assert isinstance(facts.engine_error, EngineSilent)
-    known = host.run(host_facts.steps(DOCKER, "lab/jupyter", silent=True))
-    assert host.asked.read_text().count("docker") == 1
-    facts = host_facts.read_facts("dgx", DOCKER, "lab/jupyter", known)
-    assert isinstance(facts.engine_error, EngineSilent)
 
 
 @pytest.mark.parametrize("status", [0, 1, 127])

@@ -15,7 +15,6 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import (
-    EngineMissing,
     EngineNotRunning,
     EngineUnusable,
 )
@@ -37,28 +36,11 @@ def host(docker: Completed, podman: Completed, *behind_sudo: Completed) -> FakeH
     return FakeHost("dgx", dict(zip(names, trials, strict=False)))
 
 
-def test_docker_comes_before_podman() -> None:
-    assert usable(host(WORKS, WORKS), sudo=False) is DOCKER
-
-
 def test_an_engine_whose_sudo_wants_a_password_is_the_last_resort() -> None:
     locked = host(MISSING, MISSING, LOCKED)
     assert usable(locked, sudo=False) is ENGINES["sudo docker"]
     with pytest.raises(EngineUnusable):
         usable(locked, sudo=False, may_ask=False)
-
-
-def test_with_sudo_only_engines_behind_sudo_are_tried() -> None:
-    there = host(WORKS, WORKS, MISSING, WORKS)
-    assert usable(there, sudo=True) is ENGINES["sudo podman"]
-    assert list(there.asked) == ["sudo-docker", "sudo-podman"]
-
-
-def test_a_host_without_an_engine_is_told_how_to_install_one() -> None:
-    with pytest.raises(EngineMissing, match="neither docker nor podman") as caught:
-        usable(host(MISSING, MISSING), sudo=False)
-    assert "sudo apt install docker.io` there installs docker" in (caught.value.hint or "")
-    assert "with `--slurm` a cluster's login node" in (caught.value.hint or "")
 
 
 def test_the_likeliest_failure_is_that_of_an_installed_engine() -> None:

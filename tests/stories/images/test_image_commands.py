@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError, LinkLost, NotFound, Usage
+from jlremote.errors import JlrError, LinkLost, Usage
 from jlremote.hosts.requests import ANY_ENGINE
 from jlremote.images import build, login, pull, registry_keys, save
 from jlremote.images.build import BuildRequest
@@ -183,17 +183,6 @@ def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def inspected(**config: Any) -> str:
     described = {"Labels": {CREATOR_LABEL: "1"}, "Env": ["A=1"], **config}
     return json.dumps([{"Config": described, "Mounts": [], "HostConfig": {}}])
-
-
-def test_only_an_existing_container_can_be_saved(
-    host: StreamingHost, session: dict[str, Any]
-) -> None:
-    host.answers |= {"container": Completed(1, "", "No such container: cont1"), "image": ""}
-    with pytest.raises(NotFound, match="there is no container `cont1` on `lab`"):
-        save.save(None, "me/saved", context())
-    session["runtime"] = "none"
-    with pytest.raises(Usage, match="cannot save `lab/cont1`: it has no container"):
-        save.save(None, "me/saved", context())
 
 
 def test_a_full_disk_is_the_reason_of_a_failed_save(
