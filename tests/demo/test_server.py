@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import asyncssh
@@ -51,63 +47,6 @@ def ssh(host: Host, *words: str, stdin: bytes = b"") -> subprocess.CompletedProc
     return subprocess.run(argv, input=stdin, capture_output=True, timeout=PATIENCE, check=False)
 
 
-@contextmanager
-def echo_to_the_end() -> Iterator[int]:
-    """Serve one connection on all interfaces that is answered only when its sender has ended."""
-    listener = socket.create_server((EVERY_INTERFACE, 0))
-
-    def serve() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
-            connection.sendall(received.upper())
-
-    server = threading.Thread(target=serve, daemon=True)
-    server.start()
-    with listener:
-        yield listener.getsockname()[1]
-
-
-def test_a_script_on_stdin_runs_in_the_folder_and_environment_of_the_login(
-    host: Host, client: paramiko.Transport
-) -> None:
-    shell = session(client, "exec /bin/sh -s")
-    shell.sendall(b'pwd; echo "$MARK"; echo complaint >&2; exit 7\n')
-    shell.shutdown_write()
-    assert output(shell) == f"{host.folder}\nhere\n".encode()
-    assert (shell.makefile_stderr("rb").read(), ended(shell)) == (b"complaint\n", 7)
-
-
-def test_bytes_come_back_as_they_were_sent(client: paramiko.Transport) -> None:
-    sent = os.urandom(8 << 20)
-    cat = session(client, "cat")
-    sender = threading.Thread(target=lambda: (cat.sendall(sent), cat.shutdown_write()))
-    sender.start()
-    assert output(cat) == sent
-    sender.join()
-    assert ended(cat) == 0
-
-
-def test_all_output_arrives_though_the_command_has_ended_long_before_it_is_read(
-    client: paramiko.Transport, tmp_path: Path
-) -> None:
-    big = session(client, f"head -c 20000000 /dev/zero; touch {tmp_path}/written")
-    wait_until(lambda: big.in_buffer.__len__() > 1 << 20, "the first output")
-    assert not (tmp_path / "written").exists(), "nothing held the command back"
-    assert len(output(big)) == 20_000_000
-    assert ended(big) == 0
-
-
-def test_a_background_process_neither_delays_the_end_nor_is_killed(
-    client: paramiko.Transport, tmp_path: Path
-) -> None:
-    shell = session(client, f"sleep 60 & echo $! >{tmp_path}/pid; echo started")
-    assert (output(shell), ended(shell)) == (b"started\n", 0)
-    left = psutil.Process(int((tmp_path / "pid").read_text()))
-    assert left.is_running()
-    left.kill()
-
-
 @pytest.mark.parametrize("stubborn", ["", "trap '' HUP TERM;"])
 def test_closing_the_channel_ends_the_command_and_its_children(
     client: paramiko.Transport, stubborn: str, tmp_path: Path
@@ -135,20 +74,6 @@ def test_ctrl_c_in_a_terminal_interrupts_a_program(client: paramiko.Transport) -
     assert (output(shell), ended(shell)) == (b"^Ccaught\r\n", 3)
 
 
-def test_a_shell_in_a_terminal_knows_its_size_and_ends_with_ctrl_d(
-    client: paramiko.Transport,
-) -> None:
-    shell = session(client)
-    shell.get_pty("dumb", width=100, height=30)
-    shell.invoke_shell()
-    shell.resize_pty(width=90, height=20)
-    shell.sendall(b"stty size; tty; exit 4\n")
-    text = output(shell)
-    assert b"20 90\r\n" in text
-    assert b"/dev/pts/" in text
-    assert ended(shell) == 4
-
-
 def test_another_key_is_refused(host: Host) -> None:
     transport = host.transport()
     with pytest.raises(paramiko.AuthenticationException):
@@ -162,16 +87,6 @@ def test_nothing_but_a_key_is_taken(host: Host) -> None:
         transport.auth_password(host.user, "password", fallback=False)
     assert refusal.value.allowed_types == ["publickey"]
     transport.close()
-
-
-def test_a_forward_to_the_loopback_keeps_half_closed_connections(
-    client: paramiko.Transport,
-) -> None:
-    with echo_to_the_end() as port:
-        channel = client.open_channel("direct-tcpip", ("127.0.0.1", port), ("127.0.0.1", 1))
-        channel.sendall(b"half closed" * 10_000)
-        channel.shutdown_write()
-        assert output(channel) == b"HALF CLOSED" * 10_000
 
 
 @pytest.mark.parametrize("address", [EVERY_INTERFACE, "192.0.2.1", "example.com", "::"])

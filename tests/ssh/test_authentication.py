@@ -25,10 +25,6 @@ def failures(server: SSHServer) -> int:
     return sum(line.startswith("Failed") for line in logins(server))
 
 
-def connections(server: SSHServer) -> int:
-    return server.log_text().count("Connection from")
-
-
 # Agents
 
 
@@ -223,11 +219,6 @@ def test_a_password_that_was_refused_by_hanging_up_is_not_sent_again_either(
     assert failures(passwords) == 1
 
 
-def test_without_a_person_to_ask_nothing_is_sent(passwords: SSHServer, laptop: Laptop) -> None:
-    assert isinstance(laptop.ours(), NeedsAuthentication)
-    assert failures(passwords) == 0
-
-
 @pytest.mark.parametrize("method", ["publickey", "password", "keyboard-interactive"])
 def test_the_reason_of_an_expired_account_is_told_as_by_ssh(
     method: str, laptop: Laptop, account: Account
@@ -274,27 +265,7 @@ def test_a_key_and_a_code_together_log_in(
         assert person.kinds() == ["password", "code"]
 
 
-def test_without_a_person_to_ask_for_a_code_there_is_one_attempt(
-    interactive: SSHServer, laptop: Laptop
-) -> None:
-    for _ in range(2):
-        assert isinstance(laptop.ours(), NeedsAuthentication)
-    assert connections(interactive) == 2
-    assert failures(interactive) == 0
-
-
 # Remembered secrets
-
-
-def test_an_unanswered_question_about_keeping_does_not_undo_the_login(
-    passwords: SSHServer, laptop: Laptop
-) -> None:
-    drawer = MemoryKeychain()
-    person = Person([PASSWORD])
-    with laptop.connected(person=person, keychain=drawer, remember="ask") as connection:
-        assert person.kinds() == ["password", "remember"]
-        assert connection.probe(5) < 5
-    assert drawer.kept == {}
 
 
 def test_a_stale_password_beside_a_code_is_forgotten_once_another_one_was_right(

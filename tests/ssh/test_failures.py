@@ -35,10 +35,8 @@ from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain, explain_channel, translated
 from jlremote.ssh.transport.server_socket import connect_tcp
 from tests.lab.accounts import Account
-from tests.lab.ports import free_port
 from tests.lab.programs import PATIENCE, load
 from tests.lab.sshd import SSHServer
-from tests.ssh.conftest import StartServer
 from tests.ssh.laptop import Laptop
 
 _PIPE = Path(__file__).with_name("proxy_program.py")
@@ -164,24 +162,6 @@ def test_a_server_that_does_not_speak_ssh_is_quoted(
     assert type(error) is kind, repr(error)
     assert "HTTP/1.1 400 Bad" in str(error) or not words.startswith(b"HTTP")
     assert capfd.readouterr() == ("", ""), "a library printed"
-
-
-def test_an_unknown_name_a_closed_port_and_a_missing_algorithm_are_different_errors(
-    start: StartServer, laptop: Laptop, account: Account
-) -> None:
-    server = start(["Ciphers aes128-cbc"])
-    causes: dict[str, type[JlrError]] = {
-        "HostName no-such-host.invalid": NameNotResolved,
-        f"Port {free_port()}": ConnectionRefused,
-        "ConnectTimeout 9": NoCommonAlgorithm,
-        "Ciphers chacha20-poly1305@openssh.com": NoCommonAlgorithm,
-        "AddressFamily inet6": NameNotResolved,
-    }
-    for setting, kind in causes.items():
-        laptop.configure(server, account, setting)
-        error = laptop.ours()
-        assert type(error) is kind, f"{setting}: {error!r}"
-        assert error.hint
 
 
 @pytest.mark.parametrize("name", ["a..b", "x" * 64, f"{'x' * 64}.example"])

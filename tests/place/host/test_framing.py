@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import threading
 from collections.abc import Callable
@@ -132,16 +131,6 @@ def test_a_long_script_is_read_whole(shell: str) -> None:
     assert [r.stdout for r in results.values()] == [f"{number}\n" for number in range(200)]
 
 
-def test_a_complaint_is_the_last_line_and_safe_to_show() -> None:
-    steps = {
-        "loud": "echo first >&2; printf 'last \\033]0;title\\007\\n' >&2; exit 3",
-        "quiet": "exit 4",
-    }
-    results = through("sh", steps)
-    assert results["loud"].complaint == "last"
-    assert results["quiet"].complaint == "exit status 4"
-
-
 class Streaming:
     """A shell that runs an announced script, with its stdin held."""
 
@@ -172,13 +161,6 @@ def test_an_endless_command_ends_with_stdin(shell: str, tmp_path: Path) -> None:
         file.write("second\n")
     assert streaming.process.stdout.readline() == b"second\n"
     assert streaming.end() == (b"", 128 + 15)
-
-
-@ANY_SHELL
-def test_a_command_that_ends_does_not_wait_for_stdin(shell: str) -> None:
-    streaming = Streaming(shell, until_hang_up("sh -c 'echo done; exit 3'"))
-    assert streaming.process.wait(PATIENCE) == 3
-    assert streaming.end()[0].endswith(b"done\n")
 
 
 @ANY_SHELL
@@ -248,22 +230,6 @@ def test_startup_files_that_print_for_ever_are_given_up() -> None:
 )
 def test_a_shell_that_ran_nothing_gets_a_hint_for_its_cause(said: str, hint: str) -> None:
     assert hint in str(ended_early("", said).hint)
-
-
-@given(
-    noise=st.binary(max_size=50),
-    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
-    cuts=st.lists(st.integers(0, 200), max_size=8),
-)
-def test_a_stream_begins_behind_its_marker_however_it_is_cut(
-    noise: bytes, text: str, cuts: list[int]
-) -> None:
-    whole = noise + f"{MARKER}\n{text}".encode()
-    edges = [0, *sorted(cut for cut in cuts if cut < len(whole)), len(whole)]
-    stream = FromMarker(MARKER)
-    taken = [stream.take(whole[a:b]) for a, b in itertools.pairwise(edges)]
-    assert b"".join(taken).decode() == text
-    assert stream.begun
 
 
 def test_a_stream_without_marker_is_noise_of_which_the_end_is_kept() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -11,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.runtime import Attachment, Container
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import on_nodes
 
 BARE = on_nodes()["none"]
 BEGUN = {"command": "jupyter lab", "mark": "abc", "id": "12\n", "began": "5 node1\n"}
-ODD = ("a b", "it's", '"$HOME" `id` !1 \\', "two\nlines", "", "ü")
 
 
 class Home:
@@ -162,46 +160,3 @@ def test_a_job_waits_until_it_has_begun_and_another_run_of_it_is_another_start(h
     assert back is not None
     assert (back.running, back.waits) == (False, True)
     assert not (home.state / "jobs/s/probe").exists()
-
-
-def test_a_successor_that_waits_stands_for_a_job_that_is_over(home: Home) -> None:
-    home.write("jobs", BEGUN)
-    successor = home.state / "jobs/s+next"
-    successor.mkdir()
-    for file, text in (BEGUN | {"id": "13\n", "began": ""}).items():
-        (successor / file).write_text(text)
-    halts = []
-    for ended in ((), (home.state / "jobs/s/exit",), (successor / "ending",)):
-        for path in ended:
-            path.write_text("1 9\n")
-        found = home.read()
-        assert found is not None
-        halts.append((found.job, found.running, found.waits))
-    assert halts == [("12", True, False), ("13", False, True), ("12", False, False)]
-
-
-@pytest.mark.parametrize("ssh_status", [0, 255], ids=["by ssh", "by a step"])
-def test_words_and_stdin_reach_the_node_as_they_are(home: Home, ssh_status: int) -> None:
-    home.write("jobs", BEGUN)
-    # As sshd does it: the last argument is text for the login shell.
-    home.program(
-        "ssh", f'[ {ssh_status} = 0 ] || exit 255\nfor last; do :; done; exec sh -c "$last"'
-    )
-    home.program("srun", 'while [ "$1" != "--jobid=12" ]; do shift; done; shift; exec "$@"')
-    home.program("sbatch", "exit 0")
-    show = 'cat; for word; do printf "<%s>" "$word"; done; exit 7'
-    words = (*BARE.relay_prefix("s"), "sh", "-c", show, "sh", *ODD)
-    done = home.run(shlex.join(words), stdin="from stdin\n")
-    assert (done.status, done.stdout) == (7, "from stdin\n" + "".join(f"<{word}>" for word in ODD))
-
-
-def test_an_image_is_entered_with_the_programs_of_the_jobs_modules(home: Home) -> None:
-    home.write("jobs", BEGUN | {"modules": "export PROGRAM='of a module'\n"})
-    home.write("servers", {"enter": 'echo "$PROGRAM"; exec "$@"\n'})
-    home.program("ssh", "exit 255")
-    home.program("srun", 'while [ "$1" != "--jobid=12" ]; do shift; done; shift; exec "$@"')
-    home.program("sbatch", "exit 0")
-    runtime = on_nodes()["apptainer"]
-    ways = runtime.relay_prefix("s"), runtime.attached("s", (), Attachment(), {})
-    for way in ways:
-        assert home.run(shlex.join((*way, "echo", "there"))).stdout == "of a module\nthere\n"

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from jlremote.errors import ConnectionTimedOut, NeedsAuthentication
-from jlremote.place.host.addresses import Target
 from jlremote.ssh.forward.connection_router import WaitLimits
 from tests.ssh.forward.parts import HOST, PAGE, Desk, is_closed
 
@@ -39,15 +38,6 @@ def test_a_gateway_that_fails_unexpectedly_ends_one_wait_and_not_the_next(desk: 
     assert len(desk.transport.sent) == 1
 
 
-def test_a_proof_that_fails_unexpectedly_ends_the_connection_that_waits_for_it(desk: Desk) -> None:
-    desk.gateway.target = Target("127.0.0.1", 8888)
-    desk.gateway.proofs.put(ZeroDivisionError("by accident"))
-    client = desk.connect(POST)
-    desk.channel()._set_remote_channel(3, 1000, 1000)
-    desk.turn_until(lambda: is_closed(client))
-    assert not any(b"POST" in message for message in desk.transport.sent)
-
-
 def test_connections_wait_after_one_for_which_no_thread_was_left(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,25 +53,6 @@ def test_connections_wait_after_one_for_which_no_thread_was_left(
     client = desk.connect(b"hello")
     desk.turn_until(lambda: is_closed(client))
     assert desk.router.failure == "`lab` wants a password"
-
-
-def test_a_refusal_has_the_target_checked_again(desk: Desk) -> None:
-    client = desk.connect(b"hello")
-    desk.channel().refuse("Connection refused")
-    desk.turn()
-    assert desk.gateway.rechecks == 1
-    assert desk.router.failure == "Connection refused"
-    assert is_closed(client)
-
-
-def test_only_connections_with_a_far_end_are_cut(desk: Desk) -> None:
-    served = desk.connect(b"one")
-    desk.channel()._set_remote_channel(3, 1000, 1000)
-    desk.turn()
-    waiting = desk.connect(b"two")
-    desk.router.cut()
-    assert is_closed(served)
-    assert not is_closed(waiting)
 
 
 FETCH = b"GET /api HTTP/1.1\r\nHost: localhost:8888\r\nSec-Fetch-Mode: cors\r\n\r\n"
