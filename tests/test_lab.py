@@ -21,6 +21,7 @@ from tests.long import LONG
 REPOSITORY = Path(__file__).parent.parent
 
 
+@pytest.mark.lab  # it takes seconds
 def test_a_forked_jlr_says_and_returns_what_a_started_one_does() -> None:
     made = Laptop()
     made.environment["JLR_PORT"] = "8901"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache, cached_property
 
 from tests.rows import REPOSITORY
@@ -22,21 +23,28 @@ SLEEP = {
 
 
 class Function:
-    """A function or a method: whether it can fail by itself, and what it calls.
-
-    Attributes:
-        can_fail: whether it asserts, or calls what does; first as far as its own text tells.
-        calls: the names of what it calls, a method's as `.name`.
-    """
+    """A function or a method: whether it can fail by itself, and what it calls."""
 
     def __init__(self, node: ast.FunctionDef) -> None:
+        self._node = node
         self.line = node.lineno
-        nodes = list(ast.walk(node))
-        called = [part.func for part in nodes if isinstance(part, ast.Call)]
-        own = any(isinstance(part, ast.Assert | ast.Raise) for part in nodes)
-        self.can_fail = own or any(names_of(func) & FAIL for func in called)
-        self.calls = {f".{func.attr}" for func in called if isinstance(func, ast.Attribute)}
-        self.calls |= {func.id for func in called if isinstance(func, ast.Name)}
+        self.followed = False
+
+    @cached_property
+    def can_fail(self) -> bool:
+        """Whether it asserts, as far as its own text tells."""
+        return any(
+            isinstance(part, ast.Assert | ast.Raise)
+            or (isinstance(part, ast.Call) and bool(names_of(part.func) & FAIL))
+            for part in ast.walk(self._node)
+        )
+
+    @property
+    def calls(self) -> set[str]:
+        """The names of what it calls, a method's as `.name`."""
+        called = [part.func for part in ast.walk(self._node) if isinstance(part, ast.Call)]
+        methods = {f".{func.attr}" for func in called if isinstance(func, ast.Attribute)}
+        return methods | {func.id for func in called if isinstance(func, ast.Name)}
 
 
 def names_of(node: ast.AST) -> set[str]:
@@ -56,17 +64,22 @@ class Module:
         self.functions: dict[str, Function] = {}
         self.classes: dict[str, dict[str, Function]] = {}
         self.imported: dict[str, tuple[str, str]] = {}
-        self.names: set[str] = set()
-        for node in ast.walk(ast.parse(text)):
-            self.names |= names_of(node)
+        self._text = text
+        for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
-                self.functions.setdefault(node.name, Function(node))
+                self.functions[node.name] = Function(node)
             elif isinstance(node, ast.ClassDef):
                 methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
                 self.classes[node.name] = {part.name: Function(part) for part in methods}
             elif isinstance(node, ast.ImportFrom):
                 for each in node.names:
                     self.imported[each.asname or each.name] = node.module or "", each.name
+
+    def has_name(self, *names: str) -> bool:
+        """Return whether it uses or defines one of these names, beside words in its strings."""
+        if not re.search(rf"\b({'|'.join(names)})\b[^ ]", self._text):  # `sleep 60` is a shell's
+            return False
+        return any(names_of(node).intersection(names) for node in ast.walk(ast.parse(self._text)))
 
     def resolved(self, name: str) -> tuple[Module, str]:
         """Return the module of the tests that defines a name, with the name there."""
@@ -111,9 +124,9 @@ def sources() -> dict[str, Module]:
 
 def can_fail(module: Module, function: Function) -> bool:
     """Return whether a function asserts, or calls one that does."""
-    if not function.can_fail:
-        calls, function.calls = function.calls, set()  # each is followed once
-        found = [each for name in calls for each in module.called(name)]
+    if not function.can_fail and not function.followed:
+        function.followed = True
+        found = [each for name in function.calls for each in module.called(name)]
         function.can_fail = any(can_fail(*each) for each in found)
     return function.can_fail
 
@@ -141,7 +154,7 @@ def test_no_test_module_imports_from_another() -> None:
 
 def uses(*names: str) -> set[str]:
     """Return the modules of the tests that use or define one of these names."""
-    return {place for place, module in sources().items() if module.names.intersection(names)}
+    return {place for place, module in sources().items() if module.has_name(*names)}
 
 
 def test_no_stand_in_answers_what_it_does_not_know() -> None:

@@ -74,6 +74,7 @@ def test_a_terminal_shows_a_spinner_and_then_a_line_with_the_time() -> None:
     assert all(re.search(r"…  \d\.\ds$", frame) for frame in frames)
 
 
+@pytest.mark.lab  # it takes seconds
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "latin-1"}])
 def test_a_terminal_that_cannot_draw_gets_plain_lines(environment: dict[str, str]) -> None:
     shown = on_a_terminal(environment=environment)

@@ -47,6 +47,7 @@ def ssh(host: Host, *words: str, stdin: bytes = b"") -> subprocess.CompletedProc
     return subprocess.run(argv, input=stdin, capture_output=True, timeout=PATIENCE, check=False)
 
 
+@pytest.mark.lab  # it takes seconds
 @pytest.mark.parametrize("stubborn", ["", "trap '' HUP TERM;"])
 def test_closing_the_channel_ends_the_command_and_its_children(
     client: paramiko.Transport, stubborn: str, tmp_path: Path
@@ -101,6 +102,7 @@ def test_a_forward_from_the_far_side_is_refused(client: paramiko.Transport) -> N
         client.request_port_forward("127.0.0.1", 0)
 
 
+@pytest.mark.lab  # it takes seconds
 def test_the_end_of_the_server_ends_what_it_runs(tmp_path: Path) -> None:
     there = login(tmp_path)
     with configured_server("demo", tmp_path / "ssh_config", there) as port:

@@ -101,6 +101,7 @@ def test_a_job_whose_end_was_not_recorded_is_lost(state: Path) -> None:
     assert lost.detail is not None
 
 
+@pytest.mark.lab  # it takes seconds
 def test_only_a_job_with_the_right_mark_is_taken_back(state: Path) -> None:
     launch("sleep", "100", mark="mine")
     run_sh("sh", kept_jobs.take_back("a-job", "another"))

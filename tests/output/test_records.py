@@ -121,6 +121,7 @@ def test_the_end_of_each_kernel_is_its_last_two_pieces_and_says_how_much_is_left
     assert reader.left_out == sum((folder / f"k.{at}.jsonl").stat().st_size for at in (8, 9))
 
 
+@pytest.mark.lab  # it takes seconds
 def test_files_are_followed_until_the_reader_goes(tmp_path: Path) -> None:
     folder = tmp_path / recorded_files.FOLDER
     folder.mkdir()

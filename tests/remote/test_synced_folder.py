@@ -271,6 +271,7 @@ def test_a_second_sync_waits_for_the_first(far: Far) -> None:
     assert far.files() == {"a": "b"}
 
 
+@pytest.mark.lab  # it takes seconds
 def test_one_that_waits_too_long_says_so(far: Far) -> None:
     with far.begin({"a": file("a")}) as first:
         assert first.stdout is not None

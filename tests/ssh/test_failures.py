@@ -189,6 +189,7 @@ def test_a_proxy_command_with_much_output_does_not_stall(
     assert guest.ours() is None
 
 
+@pytest.mark.lab  # it takes seconds
 @pytest.mark.parametrize("seconds", [0.5, pytest.param(22.2, marks=pytest.mark.long)])
 def test_a_network_that_comes_back_is_used_within_a_second(seconds: float) -> None:
     """However long it was away, and whatever pauses the kernel makes by then."""
@@ -237,6 +238,7 @@ def test_an_address_of_ours_that_cannot_be_used_is_named(address: str, reason: s
     assert "BindAddress" in (caught.value.hint or "")
 
 
+@pytest.mark.lab  # it takes seconds
 def test_a_lost_connection_attempt_is_replaced_by_another() -> None:
     """What took the first one never answers it, and the next one gets through."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as accepted:
@@ -265,6 +267,7 @@ def two_addresses(port: int) -> list[tuple[object, ...]]:
     return [(*facts, (address, port)) for address in ("127.0.0.1", "127.0.0.2")]
 
 
+@pytest.mark.lab  # it takes seconds
 @pytest.mark.parametrize("dead", ["silent", "refusing"])
 def test_a_dead_address_of_several_costs_a_second_at_most(
     dead: str, monkeypatch: pytest.MonkeyPatch
@@ -301,6 +304,7 @@ def test_addresses_that_all_fail_end_with_the_error_of_the_last(
         connect_tcp(Destination("login", "login", port, "me"), b"hello")
 
 
+@pytest.mark.lab  # it takes seconds
 def test_a_server_that_greets_slowly_is_waited_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as accepted:
 

@@ -160,6 +160,7 @@ def test_a_command_that_starts_no_link_restores_nothing(files: LinkFiles, link: 
     assert files.restoring.exists()
 
 
+@pytest.mark.lab  # it takes seconds
 @pytest.mark.parametrize("accepts", [True, False])
 def test_a_link_that_falls_silent_in_a_conversation_is_told_with_its_process(
     accepts: bool, link: FakeLink, caller: Caller, monkeypatch: pytest.MonkeyPatch

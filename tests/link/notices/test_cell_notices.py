@@ -96,6 +96,7 @@ def write(file: Path, *told: Record) -> None:
             records.write(json.dumps(vars(one), separators=(",", ":")) + "\n")
 
 
+@pytest.mark.lab  # it takes seconds
 def test_a_session_is_read_by_the_shell_across_a_loss_of_the_connection(file: Path) -> None:
     before = set(threading.enumerate())
     shown: list[tuple[str, str]] = []

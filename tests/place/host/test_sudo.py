@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import psutil
+import pytest
 
 from jlremote.place.host.shell_text import until_hang_up
 from jlremote.place.host.sudo import SUDO, SUDO_IF_KNOWN, endable, given, programs
@@ -13,6 +14,7 @@ from tests.lab.programs import SYSTEM_PATH, lives, wait_until
 from tests.place.host.parts import OLD_SUDO
 
 
+@pytest.mark.lab  # it takes seconds
 def test_a_command_ends_though_sudo_passes_on_no_signals(tmp_path: Path) -> None:
     sudo = tmp_path / "sudo"
     sudo.write_text(OLD_SUDO)

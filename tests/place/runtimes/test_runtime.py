@@ -16,13 +16,11 @@ EVERY = pytest.mark.parametrize("runtime", runtimes().values(), ids=runtimes().k
 
 
 @EVERY
-@pytest.mark.parametrize("name", ["", "-x", ".x", "a b", "a/b", "../x", "a\n", "$(id)", "naïve"])
-def test_a_name_that_is_no_folder_is_refused_in_printable_words(
-    runtime: Runtime, name: str
-) -> None:
-    with pytest.raises(Usage, match=r"invalid (container|session) name") as refusal:
-        runtime.check_name(name)
-    assert refusal.value.message.isprintable()
+def test_a_name_that_is_no_folder_is_refused_in_printable_words(runtime: Runtime) -> None:
+    for name in ("", "-x", ".x", "a b", "a/b", "../x", "a\n", "$(id)", "naïve"):
+        with pytest.raises(Usage, match=r"invalid (container|session) name") as refusal:
+            runtime.check_name(name)
+        assert refusal.value.message.isprintable()
 
 
 @EVERY

@@ -19,6 +19,7 @@ def test_only_the_last_lines_of_much_output_are_kept() -> None:
     proxy.close()
 
 
+@pytest.mark.lab  # it takes seconds
 def test_a_command_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jlremote.ssh.transport.server_socket._END_SECONDS", 0.2)
     proxy = ProxyProcess("sh -c 'trap \"\" TERM; echo ready; while :; do sleep 0.05; done'")
