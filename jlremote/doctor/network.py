@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from jlremote.doctor.diagnosis import Finding, fine, skip, warn
 from jlremote.place.host.contract import Completed
-from jlremote.place.host.shell_text import TOOK_TOO_LONG, bounded, command_line
-from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.host.shell_text import bounded
 from jlremote.place.runtimes.engine.kinds import Engine
 
 SITE = "pypi.org"  # where pip's packages come from
@@ -22,28 +21,6 @@ elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || fails 
 else exit {_NO_PROGRAM}; fi
 """
 ASK = bounded(("sh", "-c", _LOOK), _SECONDS)
-# From the smallest image of the host on, the first with a shell and a program to ask by answers.
-# An id is never pulled. What the engine refuses twice is no fault of an image.
-_IN_IMAGES = """\
-ids=$({list}) || exit {no_program}
-[ -n "$ids" ] || exit {no_program}
-images=$({inspect} $ids | sort -n | uniq | cut -d ' ' -f 2)
-refusal= deadline=$(($(date +%s) + {seconds}))
-for image in $images; do
-  [ "$(date +%s)" -lt "$deadline" ] || break
-  said=$({run} "$image" -c {ask} 2>&1 >/dev/null); status=$?
-  case $status in
-    {answers}) exit "$status";;
-    {refused}) last=$refusal; refusal=${{said:-no reason}}; [ -z "$last" ] || break;;
-  esac
-done
-[ -n "$refusal" ] || exit {no_program}
-printf '%s\\n' "$refusal" >&2; exit {refused}
-"""
-_TAGGED = ("--filter", "dangling=false")  # the others are layers and leftovers of builds
-_SEARCH_SECONDS = 12  # a container of an image without a shell takes half a second
-_REFUSED = 125  # the status of an engine that could not run the container
-_ANSWERS = (0, _NO_NAME, _NO_WAY, _PROXY, TOOK_TOO_LONG)
 _LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
 
 _HOSTS_OWN = {
@@ -62,27 +39,10 @@ _NETWORK = (
 )
 
 
-def ask_in_new_container(engine: Engine) -> str:
-    """Return the script that runs `ASK` in a container of a local image, and removes that."""
-    inspect = engine("image", "inspect", "--format", "{{.Size}} {{.ID}}")
-    return _IN_IMAGES.format(
-        list=command_line(engine("image", "ls", "--quiet", "--no-trunc", *_TAGGED)),
-        inspect=command_line(inspect),
-        run=command_line(engine.everyday("run", "--rm", "--entrypoint", "sh")),
-        ask=command_line((ASK,)),
-        seconds=_SEARCH_SECONDS,
-        refused=_REFUSED,
-        answers="|".join(map(str, _ANSWERS)),
-        no_program=_NO_PROGRAM,
-    )
-
-
 def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
-    """Judge by the results of `ASK` on the host and, where there is an engine, in a container."""
+    """Judge by the results of `ASK` on the host and, where one is there to ask, in a container."""
     if inside is not None and inside.status == 0:
         return fine(f"containers reach {SITE}")
-    if engine is not None and inside is not None and inside.status == _REFUSED:
-        return warn(f"no container could try it: {reason(inside)}", _mend_refusal(engine, inside))
     if on_host.status == _NO_PROGRAM:
         return skip("not tried: it takes Python or `getent`")
     if on_host.status == _PROXY:
@@ -93,7 +53,7 @@ def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -
     if engine is None or inside is None:
         return fine(f"the host reaches {SITE}")
     if inside.status == _NO_PROGRAM:
-        return skip("not tried in a container: no image with Python or `getent` was found")
+        return skip("not tried in the container: it has neither Python nor `getent`")
     if inside.status == _PROXY:
         return skip(f"not tried: containers reach `{SITE}` by a proxy, if at all")
     mend = _NETWORK
@@ -101,13 +61,3 @@ def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -
         mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
     lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_SECONDS} s")
     return warn(f"containers {lacks}, but the host does", mend)
-
-
-def _mend_refusal(engine: Engine, inside: Completed) -> str:
-    daemon = engine.kind.daemon
-    if daemon and ("tables" in inside.stderr or "bridge" in inside.stderr):
-        return (
-            f"`sudo systemctl restart {daemon}` there makes its bridge and its rules in the "
-            "firewall anew; it ends the containers that run"
-        )
-    return f"`{engine.everyday.shown('run', '--rm', '-it')} IMAGE sh` there shows it again"

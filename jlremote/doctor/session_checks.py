@@ -124,8 +124,6 @@ class SessionChecks:
         if runtime.has_containers and self.diagnosis.well("container"):
             name = self._name if record is None else record.name
             asked["inside"] = runtime.inside(name, network.ASK)
-        elif runtime.has_containers:
-            asked["inside"] = network.ask_in_new_container(runtime.required_engine)
         answers = self.trial.link.run(asked)
         return network.judge(runtime.engine, answers["host"], answers.get("inside"))
 

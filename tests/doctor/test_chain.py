@@ -127,7 +127,7 @@ def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop
     assert "no kernel was tried" in report.printed["text"]
     assert report.of("container")["mark"] == "skipped"
     assert "jlr doctor lab --image IMAGE" in report.of("container")["mend"][0]
-    assert report.of("network")["text"] == "containers reach pypi.org", "an image that is there"
+    assert report.of("network")["text"] == "the host reaches pypi.org", "no container is there"
 
 
 @pytest.mark.long
