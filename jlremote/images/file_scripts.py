@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.images import image_names
 from jlremote.images.image_commands import Image
-from jlremote.images.image_errors import refused_key
+from jlremote.images.image_errors import MISSING_THERE, REFUSED, reason
 from jlremote.images.registry_keys import forgotten
 from jlremote.place.host.contract import FIELD, PRINT_FIELD, PRINT_RECORD, records, understood
 from jlremote.place.host.shell_text import command_line, own_folder
@@ -26,8 +26,6 @@ NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NO_AUTHFILE = 78  # sysexits.h: EX_CONFIG
 MISSING = 66  # sysexits.h: EX_NOINPUT
 
-_REFUSED = re.compile("unauthorized|denied|authentication required|invalid username|forbidden")
-_ABSENT = re.compile("manifest unknown|not found|name unknown|does not exist|no such manifest")
 _FULL = re.compile("no space left|disk quota exceeded")
 
 
@@ -207,20 +205,6 @@ def logout_script(program: str, registry: str) -> str:
     return forgotten(known, logout)
 
 
-def login_error(registry: str, user: str, said: str) -> JlrError:
-    """Return why a registry refused a key; the program's output never contains the key."""
-    why = _reason([line for line in said.splitlines() if line.strip()])
-    if _REFUSED.search(said.lower()):
-        return refused_key(registry, user, why)
-    return JlrError(f"cannot log in to `{registry}`: {why}")
-
-
-def _reason(lines: Sequence[str]) -> str:
-    fatal = [line for line in lines if line.startswith("FATAL:")]
-    last = (fatal or list(lines) or ["no reason given"])[-1]
-    return one_line(last.removeprefix("FATAL:").strip())
-
-
 def login_hint(program: str, typed: str, host: str) -> str:
     """Return the hint for a registry that refused a pull."""
     name = typed.removeprefix(DOCKER)
@@ -238,15 +222,15 @@ def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status
             hint=command_line((program, "remote", "login", "--password-stdin", typed))
             + " there keeps it on the host",
         )
-    message = f"{message}: {_reason(lines)}"
+    message = f"{message}: {reason(lines)}"
     if _FULL.search(complaint) or status == NO_FOLDER:
         return JlrError(
             message,
             hint="`jlr config set image-folder FOLDER`, or JLR_IMAGE_FOLDER, names a folder of the "
             "host with more room; images are pulled and unpacked there",
         )
-    if _REFUSED.search(complaint):
+    if REFUSED.search(complaint):
         return Authentication(message, hint=login_hint(program, typed, host))
-    if _ABSENT.search(complaint):
+    if MISSING_THERE.search(complaint):
         return NotFound(message, hint="check its name and tag")
     return JlrError(message)

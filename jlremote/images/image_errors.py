@@ -16,12 +16,12 @@ from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 
-_REFUSED = re.compile(
+REFUSED = re.compile(
     "invalid username/password|unauthorized|no basic auth credentials|forbidden|denied"
 )
 # Docker Hub also answers `denied` for what does not exist.
 _AMBIGUOUS = "repository does not exist or may require"
-_MISSING = re.compile(
+MISSING_THERE = re.compile(
     "manifest unknown|not found|does not exist|no such image|no matching manifest|name unknown"
     "|image not known"
 )
@@ -94,10 +94,10 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     if failed.verb == "push" and _NOT_THERE.search(complaint):
         listing = f"`jlr image list {failed.host}` lists the images"
         return NotFound(f"{failed.message}: `{failed.host}` has no such image", hint=listing)
-    if _MISSING.search(complaint) and _AMBIGUOUS not in complaint:
+    if MISSING_THERE.search(complaint) and _AMBIGUOUS not in complaint:
         hint = "check its name and tag, and whether it is made for the host's architecture"
         return NotFound(f"{failed.message}: {why}", hint=hint)
-    if _REFUSED.search(complaint):
+    if REFUSED.search(complaint):
         return _refused(failed, why, ambiguous=_AMBIGUOUS in complaint)
     if "no space left" in complaint:
         return no_space(failed.engine, failed.host, why)
@@ -130,27 +130,27 @@ def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
     )
 
 
-def login_error(engine: Engine, registry: str, user: str, host: str, failed: Completed) -> JlrError:
-    """Return why a registry refused a key; the engine's output never contains the key."""
+def login_error(
+    engine: Engine | None, registry: str, user: str, host: str, failed: Completed
+) -> JlrError:
+    """Return why a registry refused a key; without an engine a program for images that are files.
+
+    The output of neither contains the key.
+    """
     lines = failed.stderr.splitlines()
-    if general := _engine_fails(engine, lines, failed.status):
+    if engine and (general := _engine_fails(engine, lines, failed.status)):
         return general
     why, complaint = reason(lines), _classified(failed.stderr)
-    if _REFUSED.search(complaint):
-        return refused_key(registry, user, why)
+    if REFUSED.search(complaint):
+        literally = "; for nvcr.io that is literally `$oauthtoken`" * (registry == NVIDIA)
+        return Authentication(
+            f"`{registry}` refuses this key of `{user}`: {why}",
+            hint=f"check the key and `--username`{literally}",
+        )
     if _OUT_OF_REACH.search(complaint):
-        mend = _reach_hint(engine, registry, complaint) or "check its name"
+        mend = (engine and _reach_hint(engine, registry, complaint)) or "check its name"
         return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
     return JlrError(f"cannot log in to `{registry}`: {why}")
-
-
-def refused_key(registry: str, user: str, why: str) -> Authentication:
-    """Return the error that a registry refuses a key."""
-    return Authentication(
-        f"`{registry}` refuses this key of `{user}`: {why}",
-        hint="check the key and `--username`"
-        + ("; for nvcr.io that is literally `$oauthtoken`" if registry == NVIDIA else ""),
-    )
 
 
 def no_space(engine: Engine, host: str, why: str) -> JlrError:

@@ -183,8 +183,6 @@ def _tried(
     ):
         said = "".join(output)
         if output.status != 0:
-            if engine is None:
-                raise file_scripts.login_error(registry, key.user, said)
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)
     return key

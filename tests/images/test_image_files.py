@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Authentication, JlrError, NotFound, Usage
 from jlremote.images import file_scripts
+from jlremote.images.image_errors import login_error
 from jlremote.images.transfers import Transfer
+from jlremote.place.host.contract import Completed
 
 DIGEST = f"sha256:{'0a' * 32}"
 PART = st.from_regex(r"[a-z0-9]{1,9}([._-][a-z0-9]{1,9})?", fullmatch=True)
@@ -258,6 +260,6 @@ def test_a_key_is_tried_with_a_file_of_its_own_unless_it_is_kept() -> None:
 def test_a_refused_key_is_told_from_a_registry_out_of_reach(
     said: str, kind: type[JlrError]
 ) -> None:
-    error = file_scripts.login_error("nvcr.io", "me", said)
+    error = login_error(None, "nvcr.io", "me", "zih", Completed(1, "", said))
     assert type(error) is kind
     assert said.removeprefix("FATAL:").strip() in error.message

@@ -24,7 +24,9 @@ MINE = f'--filter="label={USER_LABEL}=$(id -un || id -u)"'
 
 Steps: TypeAlias = "Mapping[str, str]"
 
-ENGINES_ERROR = re.compile(r"^(?:docker: |Error response from daemon: |[Ee]rror: |ERROR: )+")
+ENGINES_ERROR = re.compile(
+    r"^(?:docker: |Error response from daemon: |[Ee]rror: |ERROR: |FATAL: +)+"
+)
 # What engines print beside an error: warnings, podman's log, how to get help.
 _BESIDE = re.compile(
     r"warning|\[?deprecat|time=|emulate docker|(?:see|run) '|failed to start containers",
