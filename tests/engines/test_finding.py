@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.conftest import IMAGE, NOWHERE, EnginesHost, podman_of
+from tests.engines.conftest import IMAGE, NOWHERE, EnginesHost
 from tests.engines.parts import told
 from tests.lab import podman
 from tests.lab.engine import Engine
@@ -52,23 +52,6 @@ def test_a_job_needs_no_init(without_init: Laptop, engines_host: EnginesHost, na
         assert "has no package `catatonit`" in result.stderr
     finally:
         engines_host.remove("podman", name)
-
-
-def test_shell_finds_podmans_container_where_docker_works_too(
-    engines_laptop: Laptop, engines_host: EnginesHost, name: str
-) -> None:
-    podman = podman_of("podman", engines_host.account)
-    podman("run", "--detach", "--init", "--name", name, IMAGE, "sleep", "infinity")
-    try:
-        hostname = podman("exec", name, "hostname")
-        done = engines_laptop.jlr("shell", f"lab/{name}", "--", "hostname", stdin="")
-        assert (done.status, done.stdout.strip()) == (0, hostname), done
-        assert "failed" not in done.stderr
-    finally:
-        engines_host.remove("podman", name)
-    gone = engines_laptop.jlr("shell", f"lab/{name}", "--", "true", stdin="")
-    assert gone.status == 6, gone
-    assert f"neither a session nor a container `{name}` on `lab`" in gone.stderr
 
 
 def test_an_engine_that_was_named_is_not_replaced(without_docker: Laptop, name: str) -> None:

@@ -7,9 +7,10 @@ import pytest
 from tests.engines.conftest import EnginesHost, podman_of
 from tests.engines.parts import Session
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 
 
-@pytest.mark.parametrize(("runtime", "own"), [("sudo podman", True), ("podman", False)])
+@pytest.mark.parametrize(("runtime", "own"), [("sudo podman", True), LONG("podman", False)])
 def test_a_network_goes_with_its_container_and_leads_there_by_address(
     runtime: str, own: bool, engines_laptop: Laptop, engines_host: EnginesHost
 ) -> None:

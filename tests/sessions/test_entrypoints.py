@@ -33,8 +33,6 @@ id "$NB_USER" >/dev/null 2>&1 ||
 cd "/home/$NB_USER" && export HOME="$PWD" NB_PREPARED=yes
 exec setpriv --reuid="$NB_USER" --regid=100 --init-groups "$@"
 """
-# It does not care what it is given.
-SERVICE = "#!/bin/sh\nexec python3 -m http.server 9000\n"
 
 
 class ImageFactory(Protocol):
@@ -198,14 +196,3 @@ def test_an_entrypoint_with_which_the_container_ends_is_left_out_and_that_is_sai
     session = Session(laptop, {"url": answer.stdout.strip()})
     assert session.ask("api/status")["kernels"] == 0
     assert container.remove_all() == [name]
-
-
-def test_beside_a_service_that_the_entrypoint_starts_jupyter_is_launched(
-    laptop: Laptop, container: ContainerFactory, image: ImageFactory
-) -> None:
-    name = container.name()
-    made = image('ENTRYPOINT ["/entry"]', entry=SERVICE)
-    answer = start(laptop, "lab", name, "--image", made)
-    assert answer.status == 0, answer
-    assert "starting Jupyter beside the program" in answer.stderr
-    assert f"/{name}-" in answer.stdout

@@ -80,25 +80,6 @@ def settle(laptop: Laptop, rule: str) -> None:
     laptop.settle(f'[defaults]\nname = "{rule}"\n')
 
 
-def test_a_short_name_means_the_same_on_a_laptop_without_the_template(
-    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, account: Account
-) -> None:
-    settle(laptop, f"{container.prefix}{{user}}_{{name}}")
-    full = f"{container.prefix}{account.name}_tf"
-    session = started(laptop, "tf", "--image", "lab/jupyter")
-    assert session.name == full
-    shown = json.loads(other_laptop.jlr("list", "lab/tf", "--json").stdout)
-    assert (shown["name"], shown["state"]) == (full, "up")
-    for name in ("lab/tf", "tf", f"lab/{full}"):
-        assert other_laptop.jlr("url", name).stdout.strip() == shown["url"], name
-    again = started(other_laptop, "tf", "--image", "lab/jupyter")
-    assert (again.name, again.born()) == (full, session.born())
-    assert other_laptop.jlr("rm", "lab/tf", "--yes").status == 0
-    assert container.remove_all() == []
-    started(laptop, "tf", "--image", "lab/jupyter")
-    assert started(other_laptop, "tf").name == full
-
-
 def test_list_all_shows_every_container_of_the_host(
     laptop: Laptop, account: Account, container: ContainerFactory
 ) -> None:

@@ -48,7 +48,7 @@ def where(session: Session) -> dict[str, tuple[str, ...]]:
     }
 
 
-@pytest.mark.parametrize("command", ["url", LONG("open"), "shell", LONG("logs"), "stop"])
+@pytest.mark.parametrize("command", ["url", LONG("open"), LONG("shell"), LONG("logs"), "stop"])
 def test_a_command_tells_that_the_host_does_not_answer_and_goes_on(
     far: tuple[SSHServer, Session], file_laptop: Laptop, command: str
 ) -> None:
@@ -92,7 +92,7 @@ def test_a_list_tells_what_it_knows_of_a_host_that_does_not_answer(
 
 
 @pytest.mark.parametrize(
-    "words", [("url",), LONG(("shell", "--", "true")), ("stop", "--yes")], ids=str
+    "words", [("url",), LONG(("shell", "--", "true")), LONG(("stop", "--yes"))], ids=str
 )
 def test_a_host_that_stays_silent_is_an_error_of_its_own(
     far: tuple[SSHServer, Session], file_laptop: Laptop, words: tuple[str, ...]

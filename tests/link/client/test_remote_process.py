@@ -34,19 +34,6 @@ def process(*messages: Message, marker: str | None = MARKER) -> tuple[RemoteProc
     return RemoteProcess(iter(messages), marker, said.append), said
 
 
-def test_bytes_after_the_marker_come_as_they_are_and_then_the_status() -> None:
-    noise = printed(b"Welcome!\n")
-    told, _ = process(noise, BEGIN, printed(b"\xff\x00"), printed(b"no", "stderr"), {"result": 3})
-    assert list(told) == [("stdout", b"\xff\x00")]
-    assert told.status == 3
-
-
-def test_each_stream_has_a_marker_of_its_own() -> None:
-    also = {"stream": "stderr", "data": f"warning\n{MARKER}\nlater".encode()}
-    told, _ = process(BEGIN, also, {"result": 0})
-    assert list(told) == [("stderr", b"later")]
-
-
 def test_a_shell_that_ends_before_the_script_is_an_error_with_its_last_words() -> None:
     told, _ = process(printed(b"This account is locked.\n"), {"result": 1})
     with pytest.raises(JlrError, match="This account is locked"):
@@ -92,12 +79,3 @@ def test_text_comes_whole_however_its_bytes_are_cut(text: str, cuts: list[int]) 
     output = RemoteOutput(iter([*parts, {"result": 0}]), MARKER, (), lambda _: None)
     assert "".join(output) == text
     assert output.status == 0
-
-
-def test_the_pieces_of_stdin_follow_one_another_and_end_with_an_empty_one() -> None:
-    said: list[Message] = []
-    taken: Message = {"taken": 1}
-    messages: list[Message] = [BEGIN, taken, printed(b"text"), taken, taken, {"result": 0}]
-    output = RemoteOutput(iter(messages), MARKER, [b"one", b"two"], said.append)
-    assert list(output) == ["text"]
-    assert pieces(said) == [b"one", b"two", b""]

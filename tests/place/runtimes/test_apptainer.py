@@ -40,32 +40,6 @@ def entered(tmp_path: Path, spec: ContainerSpec, program: str = "apptainer") -> 
     return done.stdout.splitlines()
 
 
-def test_an_image_is_entered_with_its_options(tmp_path: Path) -> None:
-    spec = ContainerSpec("s", "/i/x y.sif", options=OPTIONS, gpus="all")
-    assert entered(tmp_path, spec) == [
-        *("--quiet", "exec", "--bind=/h/s 1/tmp:/tmp", "--bind=/h/s 1", "--nv"),
-        *("--bind=/raid/me:/data:ro", "--pwd=/data", "--writable-tmpfs", "/i/x y.sif"),
-        *("echo", "a b"),
-        "APPTAINERENV_KEY=it's 1 $x",
-        *("JUPYTER_PREFER_ENV_PATH=1", "PYTHONNOUSERSITE=1"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("own", "seen"), [({}, "GPU-1"), ({"CUDA_VISIBLE_DEVICES": "GPU-2"}, "GPU-2")]
-)
-def test_what_enters_later_has_the_servers_gpus_unless_it_has_its_own(
-    tmp_path: Path, own: dict[str, str], seen: str
-) -> None:
-    (tmp_path / "apptainer").write_text('#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES"\n')
-    (tmp_path / "apptainer").chmod(0o755)
-    (tmp_path / apptainer.GPUS_FILE).write_text("export CUDA_VISIBLE_DEVICES=GPU-1\n")
-    text = apptainer.enter("apptainer", ContainerSpec("s", "x.sif"), f"'{tmp_path}'")
-    variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}"} | own
-    done = subprocess.run(("sh", "-c", text), env=variables, capture_output=True, check=True)
-    assert done.stdout.decode().strip() == seen
-
-
 def test_the_older_program_has_variables_of_its_own_and_no_gpus_unless_asked(
     tmp_path: Path,
 ) -> None:

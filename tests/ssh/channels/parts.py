@@ -82,16 +82,3 @@ class Transport:
     def run(self) -> None:
         while self.actions:
             self.actions.popleft()()
-
-
-class Pieces:
-    """Further input: pieces, and `None` for one that has not arrived yet."""
-
-    def __init__(self, *pieces: bytes | None) -> None:
-        self.pieces = list(pieces)
-
-    def take(self) -> bytes | None:
-        return self.pieces.pop(0) if self.pieces else None
-
-    def on_ready(self, wake: Callable[[], None]) -> None:
-        wake()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from typing import Any
 
 from hypothesis import given
@@ -15,70 +13,12 @@ from jlremote.place.host import sudo
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
 from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.channels.shell_session import (
-    StdinSender,
-    pty_request,
     terminal_command,
-    window_change,
 )
 from jlremote.ssh.channels.typed_text import TypedText, answering_sudo, with_password
 from jlremote.ssh.interfaces import Stream
-from jlremote.ssh.wire_format import string, take_string
-from tests.lab.programs import PATIENCE
-from tests.ssh.channels.parts import Pieces, Transport
-
-
-class Channel:
-    """Takes at most `window` bytes until `window` is raised again."""
-
-    def __init__(self, window: int = 1 << 30) -> None:
-        self.window = window
-        self.received = b""
-        self.has_end = self.is_over = False
-
-    def room(self) -> int:
-        return self.window
-
-    def send(self, data: memoryview) -> None:
-        assert 0 < len(data) <= self.window
-        self.window -= len(data)
-        self.received += data
-
-    def send_end(self) -> None:
-        self.has_end = True
-
-
-def test_a_held_stdin_stays_open() -> None:
-    channel = Channel()
-    StdinSender(channel, b"cat\n", None, hold=True).send()
-    assert (channel.received, channel.has_end) == (b"cat\n", False)
-
-
-def test_a_shell_that_has_ended_gets_nothing_more() -> None:
-    channel = Channel(window=2)
-    sender = StdinSender(channel, b"script", Pieces(b"input"), hold=False)
-    sender.send()
-    channel.is_over, channel.window = True, 100
-    sender.send()
-    channel.is_over = False
-    sender.send()
-    assert (channel.received, channel.has_end) == (b"sc", False)
-
-
-@given(
-    st.binary(max_size=40),
-    st.lists(st.one_of(st.none(), st.binary(min_size=1, max_size=20)), max_size=8),
-    st.integers(1, 7),
-)
-def test_all_bytes_arrive_in_order_through_any_window(
-    script: bytes, pieces: list[bytes | None], window: int
-) -> None:
-    channel = Channel(window)
-    sender = StdinSender(channel, script, Pieces(*pieces, b""), hold=False)
-    for _ in range(200):
-        channel.window = window
-        sender.send()
-    assert channel.received == script + b"".join(piece for piece in pieces if piece)
-    assert channel.has_end
+from jlremote.ssh.wire_format import string
+from tests.ssh.channels.parts import Transport
 
 
 def opened() -> tuple[ScriptChannel, Transport]:
@@ -94,17 +34,6 @@ def stderr(data: bytes) -> Any:
     return Message((1).to_bytes(4, "big") + string(data))
 
 
-def test_both_streams_come_in_the_order_of_their_arrival() -> None:
-    channel, _ = opened()
-    channel._take(memoryview(b"one"))
-    channel._take(memoryview(b"two"))
-    channel._feed_extended(stderr(b"three"))
-    channel._take(memoryview(b"four"))
-    assert channel.wake.is_set()
-    taken = [channel.take() for _ in range(4)]
-    assert taken == [("stdout", b"onetwo"), ("stderr", b"three"), ("stdout", b"four"), None]
-
-
 def test_a_server_may_send_no_more_than_was_passed_on() -> None:
     channel, transport = opened()
     for _ in range(FIRST_WINDOW // 1024):
@@ -117,46 +46,12 @@ def test_a_server_may_send_no_more_than_was_passed_on() -> None:
     assert len(transport.sent) == 1
 
 
-def test_what_ends_the_channel_wakes_all_who_wait() -> None:
-    for end in (ScriptChannel.lost, ScriptChannel.closed, lambda it: it._request_failed(None)):
-        channel, _ = opened()
-        end(channel)
-        assert channel.is_over
-        assert channel.exit_status is None
-        assert all(event.is_set() for event in (channel.answered, channel.exit, channel.wake))
-
-
-SIZE = os.terminal_size((132, 43))
-
-
-def test_a_pty_request_names_the_terminal_its_size_and_utf_8() -> None:
-    kind, rest = take_string(pty_request("xterm-256color", SIZE))
-    assert kind == b"xterm-256color"
-    assert rest.startswith(window_change(SIZE))
-    modes, rest = take_string(rest[16:])
-    assert rest == b""
-    assert modes.endswith(b"\0")
-    assert bytes((42, 0, 0, 0, 1)) in modes, "IUTF8"
-
-
 @given(st.binary(max_size=80))
 def test_no_byte_of_a_script_means_anything_to_a_login_shell(script: bytes) -> None:
     line = terminal_command(script)
     quoted = line.rpartition(" sh '")[2].removesuffix("'")
     assert line.isascii()
     assert re.fullmatch(r"(?:[A-Za-z0-9 _\-./:,=+@]|\\0[0-7]{3})*", quoted)
-
-
-def test_any_text_reaches_the_script_unchanged() -> None:
-    letters = "".join(map(chr, range(1, 256)))
-    text = f"{letters} \\0101 $HOME `id` %s \u2028 \U0001f600\n\n".replace("'", "")
-    done = subprocess.run(
-        ["sh", "-c", terminal_command(f"printf %s '{text}'".encode())],
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.stdout == text.encode()
 
 
 SCRIPT = b"sudo -A -k docker ps\n"
@@ -184,14 +79,6 @@ class Printed:
 
     def __call__(self, stream: Stream, data: bytes) -> None:
         self.pieces.append((stream, data))
-
-
-def test_a_script_without_sudo_stays_as_it_is() -> None:
-    printed = Printed()
-    unchanged = answering_sudo(b"id\n", None, printed, Source(), in_terminal=False)
-    assert unchanged == (b"id\n", None, printed)
-    assert with_password(b"id\n", Source()) == b"id\n"
-    assert with_password(SCRIPT, None) == SCRIPT
 
 
 def test_a_wrong_password_in_front_of_a_script_is_noted_and_the_output_passed_on() -> None:

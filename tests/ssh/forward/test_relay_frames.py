@@ -14,9 +14,7 @@ import pytest
 from jlremote.place.host.addresses import Target
 from jlremote.remote import sending
 from jlremote.remote.relay import (
-    CLOSE,
     DATA,
-    END,
     HEAD,
     OPEN,
 )
@@ -187,16 +185,6 @@ def test_a_host_that_complains_for_ever_fills_no_memory(desk: Desk) -> None:
     for _ in range(100):
         desk.channel.on_stderr(bytes(1 << 20))
     assert len(desk.relay._complaint) < 1 << 12
-
-
-def test_late_frames_of_a_closed_stream_are_skipped(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    other = desk.connect()
-    bridge.far.close()
-    bridge.far.close()
-    desk.say(HEAD.pack(DATA, 1, 4) + b"late" + HEAD.pack(END, 1, 0) + HEAD.pack(CLOSE, 2, 0))
-    assert (bridge.data, bridge.events, other.events) == (b"", [], ["closed"])
-    assert [frame[0] for frame in desk.frames()].count(CLOSE) == 1
 
 
 @pytest.mark.parametrize(

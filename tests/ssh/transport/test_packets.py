@@ -10,12 +10,9 @@ from typing import Any
 import paramiko
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from hypothesis import given
-from hypothesis import strategies as st
 from paramiko import common
-from paramiko.packet import NeedRekeyException
 
-from jlremote.ssh.transport.packet_reader import BLOCK, DATA, NONCE, PADDINGS, Keys
+from jlremote.ssh.transport.packet_reader import BLOCK, DATA
 from jlremote.ssh.transport.packetizer import Packetizer, send_at_once
 
 IV = bytes(range(12))
@@ -57,34 +54,6 @@ def pair() -> Iterator[tuple[Packetizer, Packetizer]]:
         yield seal(Packetizer(ours)), seal(Packetizer(theirs))
 
 
-def test_a_short_compressed_message_may_follow_data(
-    pair: tuple[Packetizer, Packetizer],
-) -> None:
-    sender, reader = pair
-    sender.set_outbound_compressor(lambda data: data)
-    reader.set_inbound_compressor(lambda data: data)
-    taken: list[bytes] = []
-    reader.reader.sinks[7] = lambda data: taken.append(bytes(data))
-    reader.reader.windows[0] = lambda _: None
-    assert send_data(sender, 7, b"one")
-    for sent in (90, common.MSG_CHANNEL_WINDOW_ADJUST):
-        sender.send_message(paramiko.Message(bytes((sent,))))
-        assert reader.read_message()[0] == sent
-    assert taken == [b"one"]
-
-
-def test_nothing_of_a_channel_is_sent_during_a_key_exchange(
-    pair: tuple[Packetizer, Packetizer],
-) -> None:
-    sender, reader = pair
-    sender.send_message(paramiko.Message(common.cMSG_KEXINIT))
-    assert reader.read_message()[0] == common.MSG_KEXINIT
-    assert not send_data(sender, 1, b"data")
-    assert not sender.send_payloads([(b"x",)])
-    seal(sender)
-    assert sender.send_payloads([(bytes((90,)),)])
-
-
 def test_a_changed_packet_is_an_error(pair: tuple[Packetizer, Packetizer]) -> None:
     sender, reader = pair
     sender._socket.sendall((16).to_bytes(4, "big") + bytes(32))
@@ -107,47 +76,6 @@ def test_the_end_of_the_connection_is_an_error(pair: tuple[Packetizer, Packetize
         reader.read_message()
     with pytest.raises(EOFError):
         send_data(reader, 1, b"x")
-
-
-def test_keys_that_are_used_up_ask_for_an_exchange_once() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        sender, reader = seal(Packetizer(ours)), Packetizer(theirs)
-        reader.REKEY_BYTES = 100
-        seal(reader)
-        reader.reader.sinks[1] = lambda _data: None
-        for _ in range(10):
-            send_data(sender, 1, bytes(64))
-        with pytest.raises(NeedRekeyException):
-            reader.read_message()
-        sender.send_message(paramiko.Message(bytes((90,))))
-        assert reader.read_message()[0] == 90
-
-
-def test_a_greeting_that_was_sent_ahead_is_not_written_again() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        packetizer = Packetizer(ours)
-        packetizer.already_sent = b"SSH-2.0-x\r\n"
-        packetizer.write_all(b"SSH-2.0-x\r\n")
-        packetizer.write_all(b"SSH-2.0-x\r\n")
-        assert theirs.recv(100) == b"SSH-2.0-x\r\n"
-
-
-@given(st.integers(0, 5000))
-def test_a_padded_packet_is_whole_blocks_with_at_least_four_bytes(payload: int) -> None:
-    padding = PADDINGS[payload % BLOCK]
-    assert (1 + payload + len(padding)) % BLOCK == 0
-    assert 4 <= len(padding) < 4 + BLOCK
-
-
-@given(st.integers(0, (1 << 64) - 1), st.integers(1, 5))
-def test_nonces_count_packets_and_wrap(first: int, count: int) -> None:
-    keys = Keys(Engine(), NONCE.pack(b"salt", first), 1 << 30, lambda: None)
-    nonces = [keys.nonce(16) for _ in range(count)]
-    expected = [NONCE.pack(b"salt", (first + number) % (1 << 64)) for number in range(count)]
-    assert nonces == expected
-    assert keys.packets == count
 
 
 def test_little_waits_in_the_socket_for_a_line_that_is_full() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from jlremote.containers import jupyter_launch
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import JlrError
 from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings
@@ -17,16 +17,11 @@ from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.apptainer import Apptainer
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.container_options import ContainerOptions
-from jlremote.place.runtimes.engine.kinds import DOCKER
-from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.scripts import variables
-from tests.place.host.shells import run_sh
 from tests.stories.containers.parts import CONTAINERS, Answer, Start, inspected, refused, start
 from tests.stories.parts import SERVER
 
-ELSEWHERE = "a new container opens in `--workdir`"
 HERE = Container("c0ffee", "cont1", running=True, started_at="")
 OLD = Survey(HERE, Findings("/tmp/jlr-0/cont1", "/usr/bin/jupyter-lab", None, ()))
 NEW = Survey(None, None)
@@ -69,67 +64,6 @@ def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
         jupyter_launch.ensure(begun.context, found)
         assert len(begun.notes.notes) == len(told), asked
         assert all(map(str.__contains__, begun.notes.notes, told)), asked
-
-
-@pytest.mark.parametrize(
-    ("runtime", "found", "words", "hint"),
-    [
-        (Bare(), OLD, "on `dgx`", "`python3 -m pip install jupyterlab` there installs it"),
-        (Containers(DOCKER), NEW, "in the image `torch`", "`--install jupyterlab` installs it"),
-        (Containers(DOCKER), OLD, "in the container `cont1`", "`docker exec cont1 python3 -m pip"),
-    ],
-)
-def test_a_missing_jupyterlab_comes_with_the_command_that_installs_it(
-    runtime: Runtime, found: Survey, words: str, hint: str
-) -> None:
-    with pytest.raises(NotFound, match=words) as missing:
-        jupyter_launch.ensure(launching(exited(127), "", runtime=runtime).context, found)
-    assert (missing.value.hint or "").startswith(hint)
-
-
-@pytest.mark.parametrize(
-    ("where", "note"),
-    [
-        ("/data/sub", f"JupyterLab opens in `/data/sub`; {ELSEWHERE}"),
-        (
-            "/home",
-            f"JupyterLab opens in `/home`, which `dgx` does not keep; {ELSEWHERE}",
-        ),
-    ],
-)
-def test_it_is_said_where_jupyterlab_opens(where: str, note: str) -> None:
-    options = ContainerOptions(volumes=("/srv/ada:/data", "named:/cache"))
-    begun = launching(request=StartRequest("dgx", "cont1", image="torch", options=options))
-    server = replace(SERVER, root_directory=where)
-    jupyter_launch._explain_folder(begun.context, NEW, server)
-    assert begun.notes.notes == [note]
-
-
-@pytest.mark.parametrize(
-    ("answers", "words"),
-    [
-        (
-            (exited(1), "Traceback\nKeyError: 'x'\n"),
-            "exit status 1; the last lines of its log:\nTr",
-        ),
-        ((exited(1), ""), "exit status 1, and its log is empty"),
-        ((exited(""), ""), f"did not start within {scripts.WAIT_SECONDS} s"),
-        ((refused("", scripts.NOT_LAUNCHED),), "JupyterLab could not be launched"),
-        (
-            (refused("mkdir: Read-only file system", scripts.NO_FOLDER),),
-            "cannot write files in the co",
-        ),
-        ((refused("odd", 1),), "cannot wait for JupyterLab's start: odd"),
-        (
-            (refused("", 255), refused("Cannot connect to the Docker daemon at unix:///x", 1)),
-            "the `docker` daemon does not run on the host",
-        ),
-    ],
-)
-def test_a_server_that_does_not_come_up_says_why(answers: tuple[Answer, ...], words: str) -> None:
-    with pytest.raises(JlrError) as failure:
-        jupyter_launch.ensure(launching(*answers).context, OLD)
-    assert words in failure.value.message
 
 
 def test_a_next_try_knows_nothing_of_the_server_that_the_last_one_waited_for() -> None:
@@ -189,15 +123,6 @@ def test_a_container_that_does_not_run_any_more_is_told_as_it_is_now(
     answers: dict[str, list[Answer]] = {"script": [gone], "container": [now]}
     with pytest.raises(JlrError, match=told):
         jupyter_launch.ensure(start(answers).context, OLD)
-
-
-@pytest.mark.parametrize("runtime", [Bare(), Containers(DOCKER)], ids=["none", "docker"])
-def test_the_scripts_that_launch_are_well_formed(runtime: Runtime) -> None:
-    request = StartRequest("dgx", "cont1", conda_env="it's", idle_stop=60)
-    context = launching(runtime=runtime, request=request).context
-    for text in (jupyter_launch.first_script(context), jupyter_launch.later_script(context)):
-        assert run_sh("sh", f"exit 0\n{text}").returncode == 0
-        assert run_sh("bash", f"set -n\n{text}").stderr == ""
 
 
 SOCKET = "/tmp/jlr-0/cont1/runtime/sock-l1"

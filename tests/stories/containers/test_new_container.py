@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from jlremote.containers import new_container
-from jlremote.errors import Busy, JlrError
+from jlremote.errors import JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.gpus.leases import Lease
 from jlremote.hosts.requests import StartRequest
 from jlremote.place.runtimes.container_options import ContainerOptions
-from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.runtime import ContainerSpec
 from tests.lab.programs import wait_until
 from tests.stories.containers.parts import Answer, Start, inspected, refused, start
@@ -27,16 +26,6 @@ RUNS = inspected("launches")
 
 def creating(*answers: Answer, request: StartRequest | None = None) -> Start:
     return start({"create": list(answers)}, request)
-
-
-def test_a_container_is_created_in_one_round_trip() -> None:
-    begun = creating(RUNS)
-    made = new_container.create(begun.context, SPEC, AllocatedGpus())
-    assert made is not None
-    context, container, launches = made
-    assert (context.engine, container.id, launches) == (DOCKER, "c0ffee", True)
-    assert [step for step, _ in begun.host.scripts] == ["create"]
-    assert begun.notes.notes == []
 
 
 @pytest.mark.parametrize(
@@ -73,11 +62,6 @@ def test_the_end_of_its_script_does_not_end_a_creation_unseen(tmp_path: Path) ->
     wait_until((tmp_path / "docker.2").exists, "its end")
 
 
-def test_a_missing_image_is_no_error_but_nothing() -> None:
-    begun = creating(refused("Error: No such image: torch"))
-    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is None
-
-
 def test_podman_without_an_init_creates_it_without() -> None:
     begun = creating(refused("Error: container-init binary not found on the host"), RUNS)
     assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
@@ -93,21 +77,6 @@ def test_docker_before_20_10_is_not_told_not_to_pull() -> None:
     assert "--pull=never" not in second
     assert second.startswith("LC_ALL=C"), "it looks for the image instead"
     assert begun.notes.notes == [], "a person notices no difference"
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind", "words"),
-    [
-        (refused("the name is already in use by container"), Busy, "another command"),
-        (refused("port is already allocated", 126), Busy, "a port of the host is in use"),
-        (refused("no space left on device"), JlrError, "no space is left"),
-    ],
-)
-def test_a_refusal_is_an_error_that_says_why(
-    answer: Answer, kind: type[JlrError], words: str
-) -> None:
-    with pytest.raises(kind, match=words):
-        new_container.create(creating(answer).context, SPEC, AllocatedGpus())
 
 
 def test_a_container_that_ends_without_its_entrypoint_too_is_an_error() -> None:

@@ -43,17 +43,6 @@ def test_a_host_keeps_the_ssh_configuration_of_its_sessions(tmp_path: Path) -> N
     assert known_way("lab", context()).ssh_config is None
 
 
-def test_a_configuration_that_is_gone_is_not_used(tmp_path: Path) -> None:
-    record("dgx", "cont1", tmp_path / "gone")
-    assert known_way("dgx", context()).ssh_config is None
-
-
-def test_an_explicit_configuration_wins(tmp_path: Path) -> None:
-    record("dgx", "cont1", tmp_path / "old")
-    explicit = replace(context(), ssh_config=tmp_path / "new")
-    assert known_way("dgx", explicit).ssh_config == tmp_path / "new"
-
-
 @pytest.mark.parametrize(
     ("host", "ended"), [(None, ["dgx", "lab"]), ("dgx", ["dgx"]), ("other", ["other"])]
 )
@@ -77,12 +66,6 @@ def test_a_link_that_is_stuck_stays_disconnected_once_its_process_goes_on(
     with pytest.raises(LinkStuck):
         list(destruction.disconnect("dgx", context(), yes=False))
     assert links.link_to("dgx", context()).disconnected
-
-
-def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    record("dgx", "cont1")
-    monkeypatch.setattr(Link, "shut_down", lambda _: False)
-    assert list(destruction.disconnect(None, context(), yes=False)) == []
 
 
 UNKNOWN = "is neither a host nor a session that is known here"
