@@ -123,15 +123,12 @@ class _Examination:
                 notes = link.status(connect=True).notes
                 answers = link.run(host_facts.GREETING)
                 refusal = link.refusal(LOCALHOST, HOST_PORT)
-                sockets = _reaches_sockets(link)
         except JlrError as error:
             unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
             return ConnectionFacts(error, asked_for_key=unasked)
         address, port = [*answers["address"].stdout.split(), "", "", "", ""][2:4]
         user = answers["user"].stdout.strip()
-        return ConnectionFacts(
-            notes=notes, address=address, port=port, user=user, refusal=refusal, sockets=sockets
-        )
+        return ConnectionFacts(notes=notes, address=address, port=port, user=user, refusal=refusal)
 
     def _trial(self, link: Link) -> Trial:
         settled = self.settled(link.name)
@@ -211,14 +208,3 @@ def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -
     login, finds_more = link.login_shell()
     facts = ask() if finds_more else facts
     return replace(facts, looked=login.looked(), unasked=login.trouble)
-
-
-def _reaches_sockets(link: Link) -> bool | None:
-    """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
-    printed = ""
-    with link.stream(host_facts.SOCKET) as output:
-        for piece in output:
-            printed = (printed + piece)[-4096:]
-            if printed.endswith("\n") and printed.startswith("/"):
-                return link.reaches(printed.strip())
-    return None

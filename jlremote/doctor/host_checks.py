@@ -60,7 +60,6 @@ class ConnectionFacts:
     address: str = ""  # the host's own address, as its SSH server sees it; empty if unknown
     port: str = ""  # its TCP port there
     user: str = ""  # the name on the host
-    sockets: bool | None = None  # whether it connects to unix sockets there, `None` if unknown
     refusal: str | None = None  # why its SSH server permits no forwarding, `None` if it does
 
 
@@ -103,12 +102,6 @@ def _forwarding(facts: ConnectionFacts) -> Finding:
             f"the SSH server permits no forwarding: {facts.refusal}",
             "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
             "`PermitOpen any` if that is set",
-        )
-    if facts.sockets is False:
-        return warn(
-            "permitted to ports and not to unix sockets: a server that jlr starts on the host "
-            "itself gets a port, which its other users can see",
-            "ask its administrator for `AllowStreamLocalForwarding local` in `sshd_config`",
         )
     return fine("permitted")
 

@@ -97,15 +97,6 @@ class HostFacts:
 # The address of the connection, and the user.
 GREETING: Steps = {"address": 'printf "%s\\n" "$SSH_CONNECTION"', "user": "id -un || id -u"}
 
-# Listens on a unix socket, prints its path, and ends after a connection or with its stdin.
-_LISTEN = """\
-import os, select, socket, sys, tempfile
-with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as here:
-    path = os.path.join(folder, "s"); here.bind(path); here.listen()
-    print(path, flush=True); select.select([here, sys.stdin], [], [], 30)
-"""
-SOCKET = command_line(("python3", "-c", _LISTEN))
-
 # A quota and a full disk show only when a file is written. `cat` writes it, because a shell's own
 # `echo` reports `I/O error` for every reason.
 _PLACE = """\
