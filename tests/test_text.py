@@ -3,13 +3,12 @@
 import errno
 import os
 import unicodedata
-from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.text import closest, listed, one_line, printable, reason_of, size_in_words
+from jlremote.text import listed, one_line, printable, reason_of
 
 _PIECES = st.sampled_from([*"\x1b[]m\x07\\\x9b\x9d\x9cP(aé ", "0;", "31"])
 HOSTILE = st.one_of(st.text(), st.lists(_PIECES).map("".join))
@@ -51,41 +50,6 @@ def test_printable_text_can_be_encoded(text: str) -> None:
 )
 def test_escape_sequences_are_removed_whole(hostile: str, harmless: str) -> None:
     assert printable(hostile) == harmless
-
-
-@pytest.mark.parametrize(
-    ("size", "step", "words"),
-    [
-        (999, 1000, "999 B"),
-        (1000, 1000, "1 kB"),
-        (6.85e6, 1000, "6.8 MB"),
-        (9.96e6, 1000, "10 MB"),
-        (999.6e6, 1000, "1 GB"),
-        (3e15, 1000, "3000 TB"),
-        (1023 << 20, 1024, "1023 MiB"),
-        (9728 << 20, 1024, "9.5 GiB"),
-        (81920 << 20, 1024, "80 GiB"),
-    ],
-)
-def test_a_size_is_told_in_the_unit_that_suits(
-    size: float, step: Literal[1000, 1024], words: str
-) -> None:
-    assert size_in_words(int(size), step) == words
-
-
-@pytest.mark.parametrize(
-    ("typed", "near"),
-    [
-        ("dgx-A", "dgx-a"),  # and not the other one, which is as like it
-        ("im", "image"),
-        ("st", None),  # it may be `start` or `status`
-        ("image_folder", "image-folder"),
-        ("zebra", None),
-    ],
-)
-def test_the_nearest_name_is_guessed(typed: str, near: str | None) -> None:
-    known = ("dgx-b", "dgx-a", "image-folder", "image", "start", "status")
-    assert closest(typed, known) == near
 
 
 def test_a_long_list_ends_with_how_many_more_there_are() -> None:

@@ -52,13 +52,6 @@ def test_an_age_is_counted_from_a_given_moment(since: float | None, words: str) 
     assert times.age(since, now=1000.0) == words
 
 
-def test_every_moment_is_told_in_one_form() -> None:
-    for moment in (1.5, "1970-01-01T00:00:01.5", "1970-01-01T02:00:01.123456789+02:00"):
-        assert times.utc(moment) == "1970-01-01T00:00:01Z"
-    assert times.utc("0001-01-01T00:00:00Z") == "0001-01-01T00:00:00Z"
-    assert (times.utc(1e300), times.utc("then")) == ("1e+300", "then")
-
-
 @pytest.mark.parametrize(
     ("until", "words"), [(7385.0, "2h3m"), (60.0, "1m"), (59.0, "59s"), (-5.0, "0s")]
 )

@@ -153,9 +153,3 @@ def test_the_first_setting_makes_the_file(jlr: Jlr, laptop: Path) -> None:
     assert told == f"host = dgx in [defaults] of {made}\n"
     assert made.read_text() == '[defaults]\nhost = "dgx"\n'
     assert ["host", "dgx", "[defaults]"] in map(str.split, jlr("config").stdout.splitlines())
-
-
-def test_where_nothing_is_set_that_is_told(jlr: Jlr, laptop: Path) -> None:
-    outcome = jlr("config")
-    assert (outcome.code, outcome.stdout) == (0, "")
-    assert "nothing is set; `jlr config --all` shows every option" in outcome.stderr

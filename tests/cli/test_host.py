@@ -126,9 +126,3 @@ def test_a_watched_pool_tells_once_what_a_driver_complains_of(
     with console.capture() as capture:
         console.print(gpu_table.drawn("@lab", [silent]))
     assert "dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer" in capture.get()
-
-
-@pytest.mark.parametrize("seconds", ["0", "x"])
-def test_an_invalid_pause_is_refused(seconds: str, jlr: Jlr, workflows: Workflows) -> None:
-    assert jlr("gpus", "dgx", "--watch", seconds).code == 2
-    assert not workflows.calls

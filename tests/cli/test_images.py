@@ -10,15 +10,6 @@ from jlremote.hosts.requests import EngineChoice
 from tests.cli.conftest import Jlr, Workflows, settle
 
 
-def test_a_host_without_images_names_the_command_that_pulls_one(
-    jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("images.save.images", [])
-    outcome = jlr("image", "list", "dgx")
-    assert (outcome.code, outcome.stdout) == (0, "")
-    assert outcome.stderr == "no images on dgx; `jlr image pull dgx IMAGE` pulls one\n"
-
-
 @pytest.mark.parametrize(
     ("argv", "engine"),
     [

@@ -17,7 +17,6 @@ from tests.cluster.parts import (
     jobs,
     listed,
     name,
-    stand_in,
 )
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
@@ -70,18 +69,6 @@ def test_lists_tell_why_jobs_wait_and_when_slurm_expects_them_to_begin(
         waiting.terminate()
 
 
-def test_an_array_is_as_long_as_the_site_allows(cluster: Cluster, zih: Laptop) -> None:
-    called, array = name(), ("run", "zih", "--slurm", "--detach", "--array")
-    refused = zih.jlr(*array, "0,1001", "--name", called, "--", "true")
-    failed(refused, 2, "Slurm takes indices up to 1000 there", "`--array 0-1000`")
-    taken = zih.jlr(*array, "0,1000", "--name", called, "--", "true")
-    assert taken.stdout.split() == [f"{called}-0", f"{called}-1000"], taken
-    # Without Slurm's word for it Slurm itself refuses.
-    with stand_in(cluster, "login", "scontrol", "exit 1\n"):
-        refused = zih.jlr(*array, "0,1001", "--name", name(), "--", "true")
-    failed(refused, 1, "Slurm refused the job", "Invalid job array specification")
-
-
 # A laptop whose clock is three hours fast.
 FAST = "import time; right = time.time; time.time = lambda: right() + 3 * 3600"
 
@@ -96,23 +83,6 @@ def test_time_is_told_by_the_clusters_clock(zih: Laptop, other: Laptop) -> None:
     )
     assert re.search(r"running, (19|20)m left +\d+s ", row), row
     assert re.search(r" (19|20)m", other.jlr("gpus", "zih").stdout)
-
-
-def test_images_of_a_host_without_an_engine_are_files(cluster: Cluster, zih: Laptop) -> None:
-    if cluster.image is None:
-        pytest.skip("this machine cannot have Apptainer")
-    way = "`jlr image pull zih docker://IMAGE` makes a file of an image for `apptainer`"
-    failed(zih.jlr("image", "list", "zih"), 1, way)
-    failed(zih.jlr("image", "pull", "zih", "me/torch"), 1, way)
-    login = ("image", "login", "zih", "--password-stdin", "--keep")
-    told = failed(
-        zih.jlr(*login, stdin="key"), 1, "`jlr image login zih nvcr.io --runtime apptainer`"
-    )
-    assert "docker.io" not in told
-    folder = "/home/alice/.local/share/jlr/images"
-    make = f"mkdir -p {folder}; touch {folder}/docker.io+me+torch@1.sif"
-    cluster.run("login", "sh", "-c", make, user="alice")
-    assert "docker.io/me/torch" in zih.jlr("image", "list", "zih").stdout
 
 
 def test_a_name_that_is_too_long_for_a_socket_is_refused_before_the_queue(

@@ -39,14 +39,6 @@ def test_every_way_to_write_it(text: str, kind: str, count: int, names: tuple[st
     assert (asked.kind, asked.count, asked.names) == (kind, count, names)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "0,", ",", "auto:", "auto:x", "-1", "gpu0", "ALL", "0;1", "0 1"]
-)
-def test_a_value_without_a_meaning_is_usage(text: str) -> None:
-    with pytest.raises(Usage, match="is not a GPU selection"):
-        parse_request(text)
-
-
 def taken(text: str, found: Inventory = FREE, *, share: bool = False) -> tuple[str, ...]:
     return choose(parse_request(text), found, "dgx", share=share).places
 

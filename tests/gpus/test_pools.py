@@ -19,11 +19,9 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.ports import free_port
-from tests.lab.programs import SYSTEM_PATH, wait_until
+from tests.lab.programs import SYSTEM_PATH
 from tests.lab.remote_host import Keys, running_sshd
 from tests.sessions.parts import failed
-
-WHERE = ("--runtime", "none", "--gpus", "auto", "--rm", "--", "sh", "-c", "echo on $MACHINE")
 
 
 @pytest.fixture(scope="module")
@@ -108,33 +106,6 @@ def test_a_pool_of_which_no_host_answers_tells_why_of_each(pool: Laptop) -> None
         assert (failed.status, failed.stdout) == (5, ""), failed
         told = failed.stderr.partition("error: ")[0]
         assert told.index("cannot ask `gone`") < told.index("cannot ask `down`")
-
-
-def test_a_job_of_a_pool_runs_where_most_gpu_memory_is_free(
-    pool: Laptop, gpu_host: GpuHost, second_gpus: Gpus
-) -> None:
-    gpu_host.gpus.occupy(0, os.getpid(), memory=70000)
-    ran = pool.jlr("run", "@all", *WHERE)
-    assert (ran.status, ran.stdout) == (0, "on second\n"), ran
-    for gpu in (0, 1):
-        second_gpus.occupy(gpu, os.getpid(), memory=70000)
-    ran = pool.jlr("run", "@all", *WHERE)
-    assert (ran.status, ran.stdout) == (0, "on\n"), ran
-    gpu_host.gpus.occupy(1, os.getpid(), memory=70000)
-    failed(pool.jlr("run", "@all", *WHERE), 7, "no host of `@all`", "on `lab`", "on `second`")
-    with pool.spawn("run", "@all", "--wait", "--name", "waits", *WHERE) as waiting:
-        wait_until(lambda: queued(pool) == {"lab": ["waits"], "second": []}, "its place")
-        gpu_host.gpus.free(1)
-        shown, _ = waiting.communicate(timeout=60)
-    assert (waiting.returncode, shown.splitlines()[-2:]) == (0, ["job lab/waits", "on"]), shown
-
-
-def queued(pool: Laptop) -> dict[str, list[str]]:
-    """Return who waits for GPUs on each host of the pool."""
-    told = json.loads(pool.jlr("gpus", "@all", "--json").stdout)
-    return {
-        one["host"]: [each["session"] for each in one["queue"]] for one in told if "queue" in one
-    }
 
 
 def test_a_session_of_a_pool_starts_where_most_gpu_memory_is_free(

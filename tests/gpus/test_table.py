@@ -26,15 +26,6 @@ def drawn(found: Inventory) -> str:
     return capture.get()
 
 
-def test_a_value_that_the_driver_lacks_is_a_question_mark(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    found = inventory([row(0, used="[N/A]", total="[N/A]", busy="[N/A]")])
-    lines = shown(found, capsys).splitlines()
-    assert " ".join(lines[1].split()) == "0 A100 ? / ? ? 30C 60 / 400 W free"
-    assert len(lines) == 2
-
-
 def test_mig_devices_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(Inventory(gpus=mig(), now=0, user="ada"), capsys)
     assert "0:0  MIG 3g.40gb  9.7 GiB / 39 GiB" in text

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.errors import Authentication, JlrError, NotFound, Usage
+from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.images import file_scripts
 from jlremote.images.image_errors import login_error
 from jlremote.images.transfers import Transfer
@@ -46,11 +46,6 @@ def test_a_reference_names_its_file(typed: str, name: str) -> None:
 def test_two_references_never_have_one_file(one: str, other: str) -> None:
     same = file_scripts.file_name(one) == file_scripts.file_name(other)
     assert same == (one == other)
-
-
-def test_an_invalid_reference_is_the_persons_mistake() -> None:
-    with pytest.raises(Usage, match="its name"):
-        file_scripts.file_name("docker://nvcr.io/Torch")
 
 
 @pytest.mark.parametrize(

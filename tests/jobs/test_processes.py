@@ -108,9 +108,3 @@ def test_only_a_job_with_the_right_mark_is_taken_back(state: Path) -> None:
     assert job().state == "running"
     run_sh("sh", kept_jobs.take_back("a-job", "mine"))
     assert not (state / "a-job").exists()
-
-
-@pytest.mark.parametrize("shown", ["echo 'a  b' \"$HOME\"", "two\nlines", "é `x` \\ ;*"])
-def test_a_command_of_any_characters_is_told_as_it_was_typed(shown: str) -> None:
-    assert run_sh("sh", kept_jobs.launch(ProcessPlan("j", ("true",), shown))).returncode == 0
-    assert job("j").command == shown

@@ -127,12 +127,6 @@ def test_a_file_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
         paths.private_directory(tmp_path / "file" / "jlr")
 
 
-def test_a_place_that_cannot_be_written_is_one_clear_error() -> None:
-    with pytest.raises(JlrError, match="cannot write `/proc/jlr`") as refusal:
-        paths.private_directory(Path("/proc/jlr"))
-    assert "XDG_STATE_HOME" in (refusal.value.hint or "")
-
-
 def test_a_file_is_written_whole_for_this_user_alone(tmp_path: Path) -> None:
     target = tmp_path / "sessions.json"
     target.write_text("old")

@@ -40,10 +40,6 @@ gpus = 2
 """
 
 
-def test_without_a_file_nothing_is_set(write: Write) -> None:
-    assert settings.load({}).chosen("dgx", {"image": None, "volume": ()}) == {}
-
-
 @pytest.mark.parametrize(
     ("flags", "environment", "host", "image"),
     [

@@ -16,10 +16,8 @@ from jlremote.errors import (
 )
 from jlremote.link.connection.backoff import (
     FLAPPING_PAUSE,
-    LONGEST_PAUSE,
     SHORTEST_PAUSE,
     Backoff,
-    pause_before,
 )
 
 
@@ -55,14 +53,6 @@ class Time:
 
 
 REFUSED = ConnectionRefused("no")
-
-
-def test_pauses_double_up_to_half_a_minute() -> None:
-    least = [pause_before(attempt, 0.0) for attempt in range(1, 12)]
-    most = [pause_before(attempt, 0.999) for attempt in range(1, 12)]
-    assert least[:4] == [0.25, 0.5, 1.0, 2.0]
-    assert all(low >= 0.5 * high for low, high in zip(least, most, strict=True))
-    assert LONGEST_PAUSE / 2 <= least[-1] <= most[-1] <= LONGEST_PAUSE
 
 
 def test_half_an_hour_of_failures_is_at_most_a_hundred_and_thirty_attempts() -> None:
@@ -115,11 +105,4 @@ def test_two_losses_in_a_row_are_made_good_at_once_and_the_third_waits() -> None
     time.backoff.connected()
     time.now += 60
     time.backoff.lost()
-    assert time.pause() == 0
-
-
-def test_the_end_cuts_every_pause() -> None:
-    time = Time()
-    time.fail(REFUSED, 10)
-    time.backoff.end()
     assert time.pause() == 0

@@ -14,9 +14,7 @@ from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, parse_
 from jlremote.ssh.wire_format import (
     decode_key,
     key_type,
-    number,
     string,
-    take_string,
 )
 
 KEY = string(b"ssh-ed25519") + string(bytes(range(32)))
@@ -104,20 +102,6 @@ def test_a_missing_file_is_created_with_mode_600(tmp_path: Path) -> None:
     append(path, b"line\n")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-
-
-@given(st.binary(min_size=1, max_size=100), st.data())
-def test_a_cut_string_is_an_error(value: bytes, data: st.DataObject) -> None:
-    whole = string(value)
-    kept = data.draw(st.integers(0, len(whole) - 1))
-    with pytest.raises(ValueError, match="ends too early"):
-        take_string(whole[:kept])
-
-
-def test_the_numbers_of_rfc_4251_are_written_as_there() -> None:
-    assert number(0) == bytes.fromhex("00000000")
-    assert number(0x9A378F9B2E332A7) == bytes.fromhex("0000000809a378f9b2e332a7")
-    assert number(0x80) == bytes.fromhex("000000020080")
 
 
 @given(st.binary(max_size=60))

@@ -184,10 +184,3 @@ def test_a_real_secret_service_keeps_and_forgets(tmp_path: Path) -> None:
     assert "SecretService" in told["name"]
     assert (told["unknown"], told["kept"], told["read"]) == (None, True, "correct horse")
     assert (told["forgotten"], told["again"], told["after"]) == (True, False, None)
-
-
-def test_a_session_without_a_secret_service_has_no_keychain(tmp_path: Path) -> None:
-    started = time.monotonic()
-    told = in_session("DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere;", tmp_path)
-    assert told["name"] is None
-    assert time.monotonic() - started < 20 * load()

@@ -16,7 +16,7 @@ from jlremote.ssh.connection import Connection
 from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
 from jlremote.ssh.wire_format import direct_tcpip
 from tests.lab.accounts import Account
-from tests.lab.programs import PATIENCE, load, wait_until
+from tests.lab.programs import PATIENCE, load
 from tests.lab.sshd import SSHServer
 from tests.ssh.channels.parts import Handler
 from tests.ssh.conftest import StartServer
@@ -165,17 +165,6 @@ def fill(connection: Connection) -> None:
             connection.transport._send_message(message)
     except (paramiko.SSHException, OSError, EOFError):
         return
-
-
-def test_closing_twice_is_fine_and_ends_the_threads_at_once(host: SSHServer, guest: Laptop) -> None:
-    before = set(threading.enumerate())
-    with guest.connected() as connection:
-        began = time.monotonic()
-        connection.close()
-        assert connection.wait_closed(2)
-        connection.close()
-    wait_until(lambda: set(threading.enumerate()) <= before, "the end of the threads")
-    assert time.monotonic() - began < 3 * load()
 
 
 def test_an_idle_connection_costs_next_to_nothing(host: SSHServer, guest: Laptop) -> None:

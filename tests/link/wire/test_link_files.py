@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.laptop import paths
 from jlremote.link.wire.link_files import link_files
 
 
@@ -31,18 +30,6 @@ def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
     ]
     files = [file for link in links for file in astuple(link)[2:]]
     assert len(set(files)) == len(files)
-
-
-def test_a_host_whose_bytes_are_no_utf8_has_files() -> None:
-    assert link_files(os.fsdecode(b"\xff"), None) != link_files(os.fsdecode(b"\xfe"), None)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has named pipes instead")
-def test_the_address_leaves_room_for_a_long_folder() -> None:
-    files = link_files(f"{'x' * 300}.example", None)
-    assert len(files.socket.name) <= 24
-    assert len(os.fsencode(files.socket)) <= paths.SOCKET_PATH_BYTES
-    assert files.lock.parent.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has named pipes instead")

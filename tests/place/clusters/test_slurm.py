@@ -143,20 +143,6 @@ def test_a_lost_answer_is_unknown_and_not_refused(answer: Completed) -> None:
     assert isinstance(SLURM.refusal(answer), SchedulerSilent)
 
 
-def test_a_refusal_has_slurms_own_words() -> None:
-    words = "sbatch: error: Batch job submission failed: Invalid partition name specified"
-    error = SLURM.refusal(Completed(1, "", words))
-    assert not isinstance(error, SchedulerSilent)
-    assert error.message.endswith("submission failed: Invalid partition name specified")
-
-
-def test_partitions_and_accounts_are_listed() -> None:
-    assert SLURM.read_choices("gpu (up to 2:00:00)\nlong (up to infinite)\n\x1dprojA\n\x1d") == (
-        "partitions: gpu (up to 2:00:00), long (up to infinite); your accounts: projA"
-    )
-    assert SLURM.read_choices("\x1d") is None
-
-
 def row(*columns: str) -> str:
     return "".join(f"{column:<200}" for column in columns)
 

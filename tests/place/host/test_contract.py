@@ -8,19 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.errors import NotFound
 from jlremote.place.host.contract import (
     FIELD,
     GROUP,
-    PRINT_FIELD,
-    PRINT_GROUP,
-    PRINT_RECORD,
     RECORD,
     OddAnswer,
     records,
     understood,
 )
-from tests.place.host.shells import run_sh
 
 
 @understood("the engine")
@@ -47,11 +42,6 @@ def test_what_is_quoted_of_it_cannot_drive_a_terminal() -> None:
     assert "\x1b" not in caught.value.message
 
 
-def test_errors_of_ours_pass() -> None:
-    with pytest.raises(NotFound), understood("the engine"):
-        raise NotFound("no such thing")
-
-
 TEXT = st.text(st.characters(exclude_characters=FIELD + RECORD + GROUP))
 
 
@@ -59,9 +49,3 @@ TEXT = st.text(st.characters(exclude_characters=FIELD + RECORD + GROUP))
 def test_the_fields_of_each_record_come_back(fields: list[list[str]], rest: str) -> None:
     output = "".join(FIELD.join(record) + RECORD for record in fields)
     assert records(output + rest) == fields
-
-
-def test_a_shell_prints_the_same_separators() -> None:
-    assert run_sh("sh", f"printf '{PRINT_FIELD}{PRINT_RECORD}{PRINT_GROUP}'").stdout == (
-        FIELD + RECORD + GROUP
-    )

@@ -35,10 +35,6 @@ def test_a_command_ends_though_sudo_passes_on_no_signals(tmp_path: Path) -> None
             assert sleeping.info["ppid"] != process.pid
 
 
-def test_without_sudo_a_command_stays_as_it_is() -> None:
-    assert endable(("docker", "pull", "a b")) == "docker pull 'a b'"
-
-
 def test_a_script_needs_a_password_only_for_programs_behind_sudo() -> None:
     assert programs("sudo -A -k docker ps; timeout 5 sudo -A -k A=b podman ps") == {
         "docker",

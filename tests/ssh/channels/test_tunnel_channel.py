@@ -101,22 +101,6 @@ def test_a_channel_that_was_given_up_is_closed_once_it_opens(transport: Transpor
     assert handler.events == []
 
 
-def test_a_lost_connection_is_told_once(transport: Transport) -> None:
-    handler = Handler()
-    channel = opened(transport, handler)
-    channel._unlink()
-    channel._unlink()
-    assert handler.events == ["opened", "lost"]
-
-
-def test_a_channel_of_a_connection_that_is_gone_is_lost_at_once(transport: Transport) -> None:
-    handler = Handler()
-    transport.active = False
-    loop: Any = transport
-    TunnelChannel(transport, handler, loop).ask(b"direct-tcpip")
-    assert handler.events == ["lost"]
-
-
 def test_the_window_is_given_back_when_data_was_passed_on(transport: Transport) -> None:
     handler = Handler()
     channel = opened(transport, handler)
@@ -130,18 +114,6 @@ def test_the_window_is_given_back_when_data_was_passed_on(transport: Transport) 
     (adjust,) = transport.sent
     assert adjust[:1] == common.cMSG_CHANNEL_WINDOW_ADJUST
     assert int.from_bytes(adjust[5:], "big") >= len(piece)
-
-
-def test_windows_shrink_with_the_number_of_channels(transport: Transport) -> None:
-    registry = ChannelRegistry.of(transport)
-    assert ChannelRegistry.of(transport) is registry
-    assert registry.first_window() == FIRST_WINDOW
-    numbers = [registry.add(Handler()) for _ in range(1000)]
-    assert len(set(numbers)) == 1000
-    assert registry.first_window() < FIRST_WINDOW // 30
-    for number in numbers:
-        registry.remove(number)
-    assert registry.first_window() == FIRST_WINDOW
 
 
 def test_windows_grow_with_the_round_trip_until_too_much_is_unread(transport: Transport) -> None:
