@@ -47,6 +47,7 @@ def run(*words: str | Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return verdict.main()
 
 
+@pytest.mark.lab  # it takes a second
 def test_pytests_own_record_is_understood(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import pytest\n"

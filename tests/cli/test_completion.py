@@ -274,6 +274,7 @@ TYPED = {
 }
 
 
+@pytest.mark.lab  # it takes a second
 def test_a_shell_completes_the_typed_line(shell: Terminal) -> None:
     """The first line makes the shell load the script; the others find it there."""
     for typed, line in TYPED.items():

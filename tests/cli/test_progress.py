@@ -60,6 +60,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
 
 
+@pytest.mark.lab  # it takes a second
 def test_a_terminal_shows_a_spinner_and_then_a_line_with_the_time() -> None:
     raw = on_a_terminal("loaded", columns=40, environment={"NO_COLOR": "1"})
     assert not re.search(r"\x1b\[(3|4|9)", raw), "no colours"

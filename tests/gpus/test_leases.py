@@ -185,6 +185,7 @@ def test_a_link_of_another_user_counts_only_in_that_users_folder(shared: Path) -
     assert listed(shared) == []
 
 
+@pytest.mark.lab  # it takes a second
 def test_a_time_that_its_owner_has_set_does_not_count(shared: Path) -> None:
     """Of two that wait, the one that came first is first, whatever time the other one gives."""
     with ExitStack() as processes:

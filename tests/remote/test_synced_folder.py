@@ -283,6 +283,7 @@ def test_one_that_waits_too_long_says_so(far: Far) -> None:
             assert second.wait() == BUSY
 
 
+@pytest.mark.lab  # it takes a second
 def test_a_hundred_thousand_files_are_compared_once_each() -> None:
     states = {f"d{n % 100}/{n}": file("x") for n in range(100_000)}
     brought = {name: [state, state, None] for name, state in states.items()}

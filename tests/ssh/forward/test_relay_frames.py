@@ -128,6 +128,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk()
 
 
+@pytest.mark.lab  # it takes a second
 def test_the_program_that_runs_is_as_old_as_the_link() -> None:
     """An upgrade may put another program beside a link that runs, with another protocol."""
     code = """if True:
