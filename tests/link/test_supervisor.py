@@ -44,6 +44,14 @@ def test_a_caller_with_a_terminal_tries_again_after_one_without(watched: Watched
     assert watched.dialer.askers == [first, second]
 
 
+def test_a_lost_connection_without_forwards_is_not_made_again(watched: Watched) -> None:
+    connection = watched.connect()
+    watched.wanted = False
+    connection.close()
+    until(lambda: watched.state is State.DOWN, "the end of it")
+    assert len(watched.dialer.askers) == 1
+
+
 def test_the_end_closes_the_connection_and_wakes_waiting_requests(watched: Watched) -> None:
     connection = watched.connect()
     watched.supervisor.end()
