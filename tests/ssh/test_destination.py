@@ -377,3 +377,11 @@ def test_the_home_folder_is_the_one_that_ssh_takes(
     assert theirs != tmp_path
     assert login.identity_files == (theirs / "one",)
     assert login.certificate_files == (theirs / "two",)
+
+
+def test_paths_expand_the_home_folder_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_FOLDER", "/somewhere")
+    assert expand_path("${SOME_FOLDER}/%r", TOKENS) == Path("/somewhere/me")
+    assert expand_path("~/x", TOKENS) == HOME / "x"
+    with pytest.raises(Usage, match="not set"):
+        expand_path("${NO_SUCH_FOLDER}", TOKENS)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import Usage
-from jlremote.place.runtimes.runtime import Runtime
+from jlremote.place.runtimes.runtime import Attachment, Runtime
+from jlremote.place.runtimes.scripts import shell_scripts
 from jlremote.place.runtimes.table import AUTO, runtime_named, runtimes
 
 EVERY = pytest.mark.parametrize("runtime", runtimes().values(), ids=runtimes().keys())
@@ -30,6 +31,12 @@ def test_a_script_is_one_argument_of_the_command_that_runs_it(
 ) -> None:
     for text in (runtime.inside("cont1", script), runtime.detached("cont1", script)):
         assert shlex.split(text)[-1] == script
+
+
+@pytest.mark.parametrize("how", [Attachment(user="root"), Attachment(detach_keys="ctrl-q")])
+def test_on_the_host_itself_options_of_containers_are_usage(how: Attachment) -> None:
+    with pytest.raises(Usage, match="` is for a container of an engine, and `cont1` runs without"):
+        shell_scripts.script(runtime_named("none"), "cont1", how, ("true",), "word")
 
 
 def test_auto_is_docker_until_the_host_was_asked() -> None:
