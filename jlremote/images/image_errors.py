@@ -17,7 +17,8 @@ from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 
 REFUSED = re.compile(
-    "invalid username/password|unauthorized|no basic auth credentials|forbidden|denied"
+    "invalid username|authentication required|unauthorized|no basic auth credentials|forbidden"
+    "|denied"
 )
 # Docker Hub also answers `denied` for what does not exist.
 _AMBIGUOUS = "repository does not exist or may require"

@@ -212,7 +212,7 @@ def test_a_program_that_takes_no_file_of_keys_is_given_none(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("said", "kind", "hint"),
     [
-        ("unauthorized: authentication required", Authentication, "jlr image login zih"),
+        ("reading manifest 1: authentication required", Authentication, "jlr image login zih"),
         ("manifest unknown", NotFound, "its name and tag"),
         ("write /x: no space left on device", JlrError, "JLR_IMAGE_FOLDER"),
         ("write /x: disk quota exceeded", JlrError, "JLR_IMAGE_FOLDER"),
