@@ -23,7 +23,6 @@ from jlremote.laptop import secrets
 from jlremote.laptop.paths import private_directory
 from jlremote.link.client import dial
 from jlremote.link.connection import liveness
-from jlremote.link.unix_listener import UnixListener
 from jlremote.place.host.addresses import has_own_addresses
 from jlremote.ssh.forward import connection_router
 from jlremote.ssh.login import agent as agent_module
@@ -72,9 +71,10 @@ DOORS = {
     "link.client.dial": "a pipe, or a socket; how a process leaves its terminal",
     "link.connection.liveness": "Linux: the clock of a machine that sleeps",
     "link.service": "limits, signals, a file of a socket",
-    "link.unix_listener": "Windows has none",
+    "link.mount_streams": "sshfs comes to a socket, or as a command does",
     "link.wire": "frames of a pipe, or of a socket",
-    "mounts.system": "FUSE of Linux and macOS, none on Windows",
+    "mounts.connector": "hands a socket over, or carries bytes",
+    "mounts.system": "FUSE of Linux and macOS, or WinFsp",
     "place.host.addresses": "addresses of the loopback",
     "ssh.config.tokens": "the home folder in the user database",
     "ssh.forward": "Linux: a closed client; how many descriptors; a port that is taken over",
@@ -192,14 +192,6 @@ def test_a_command_works_or_is_refused_without_what_windows_lacks(
     outcome = windows["commands"][number]
     assert outcome[0] == code, outcome
     assert said in outcome[1]
-
-
-def test_what_windows_lacks_is_refused_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(OSError, match="Windows has no such sockets"):
-        UnixListener(tmp_path / "door", lambda _: None)
 
 
 def test_only_known_modules_ask_for_the_platform() -> None:

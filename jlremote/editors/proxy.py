@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import socket
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from jlremote.hosts.attached_process import carry
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
 from jlremote.laptop.known_names import SUFFIX
@@ -16,8 +15,6 @@ from jlremote.laptop.record_files import matching
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.typed_place import known_hosts
 from jlremote.sessions.shell import place_of
-
-_PIECE = 256 << 10
 
 
 def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
@@ -28,24 +25,7 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     """
     place = place_of(selector_of(name, context.ssh_config), context)
     with place.host.serve_ssh(place.served) as link:
-        _carry(link, stdin, stdout)
-
-
-def _carry(link: socket.socket, stdin: int, stdout: int) -> None:
-    link.setblocking(True)
-
-    def send() -> None:
-        with suppress(OSError):
-            while data := os.read(stdin, _PIECE):
-                link.sendall(data)
-            link.shutdown(socket.SHUT_WR)
-
-    threading.Thread(target=send, daemon=True).start()
-    with suppress(OSError):
-        while data := link.recv(_PIECE):
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(stdout, rest) :]
+        carry(link, partial(os.read, stdin), partial(os.write, stdout))
 
 
 def selector_of(name: str, ssh_config: Path | None) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
 from jlremote.errors import LinkLost
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+
+_PIECE = 256 << 10
 
 
 class TerminalClosed(Exception):
@@ -69,6 +72,26 @@ def run_attached(opened: AbstractContextManager[RemoteProcess], screen: Screen) 
                 raise
     assert process.status is not None
     return process.status
+
+
+def carry(
+    link: socket.socket, read: Callable[[int], bytes], write: Callable[[memoryview], int]
+) -> None:
+    """Carry what can be read to a socket of the link, and its answers back, until it is closed."""
+    link.setblocking(True)
+
+    def send() -> None:
+        with suppress(OSError):
+            while data := read(_PIECE):
+                link.sendall(data)
+            link.shutdown(socket.SHUT_WR)
+
+    threading.Thread(target=send, daemon=True).start()
+    with suppress(OSError):
+        while data := link.recv(_PIECE):
+            rest = memoryview(data)
+            while rest:
+                rest = rest[write(rest) :]
 
 
 class _Typing(threading.Thread):

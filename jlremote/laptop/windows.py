@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 # While this variable is set, programs are not looked for in the current folder.
@@ -31,6 +32,12 @@ def keep_private(folder: Path) -> None:
     ctypes.windll.kernel32.LocalFree(made)
     if not done:
         raise OSError(f"`{folder}` gets no access list of its own")
+
+
+def drives() -> list[str]:
+    """Return all drives, as `X:`, without a look into any."""
+    there = ctypes.windll.kernel32.GetLogicalDrives()
+    return [f"{letter}:" for place, letter in enumerate(ascii_uppercase) if there >> place & 1]
 
 
 def on_close(leave: Callable[[], object]) -> None:

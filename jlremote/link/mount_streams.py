@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -52,7 +53,7 @@ class Mounts:
             JlrError: the socket cannot be made.
         """
         with self._lock:
-            if self._listener is None:
+            if self._listener is None and sys.platform != "win32":  # see `admit`
                 self._listener = self._listen()
             self._failures.setdefault(name, None)
             self._roots[name] = root
@@ -107,10 +108,13 @@ class Mounts:
         except (OSError, IndexError) as error:
             log.info("an sshfs did not hand its socket over: %s", error)
             return
-        self._admit(name.decode("ascii", "replace"), local)
+        self.admit(name.decode("ascii", "replace"), local)
 
-    def _admit(self, name: str, local: socket.socket) -> None:
-        """Serve an sshfs, or close its socket, which fails its program's request at once."""
+    def admit(self, name: str, local: socket.socket) -> None:
+        """Serve an sshfs, or close its socket, which fails its program's request at once.
+
+        On Windows its connector asks for that as a command does.
+        """
         if name not in self._failures:
             local.close()
             return

@@ -8,7 +8,9 @@ Decisions:
 
 Why does sshfs run our connector and not ssh? A mount then needs no login of its own: the connector
 hands sshfs's socket to the link, which speaks SFTP on it and hands over a new one after each loss.
-No TCP port is opened, so no other user can connect to the mount or take the link's place.
+No TCP port is opened, so no other user can connect to the mount or take the link's place. On
+Windows, where nothing can be handed over, it carries the bytes through the link's pipe: there is no
+`sh` for a `ProxyCommand` of SSHFS-Win's ssh, and our server would show the container's files.
 
 Why does nothing here look into a mount? Even `stat` may hang where the far side is gone. Mounts
 are read from the kernel's table, paths are resolved one name at a time and stop in front of a

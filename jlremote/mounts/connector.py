@@ -1,5 +1,7 @@
 """The program that sshfs runs in place of ssh: it hands sshfs's socket to the link and ends.
 
+Windows hands over no sockets: there it stays, and carries the bytes through the link's pipe.
+
 Called as `python -m jlremote.mounts.connector NAME`, followed by ssh's arguments. sshfs starts it
 with one end of a socket pair as stdin and stdout, at the first connection and again at every
 request that finds the last one broken. That end travels to the link, which speaks SFTP on it.
@@ -11,6 +13,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 # The socket's path; not an argument, because sshfs cuts its command at spaces and knows no quotes.
 DOOR_VARIABLE = "JLR_MOUNT_DOOR"
@@ -21,7 +26,9 @@ _PATIENCE_SECONDS = 10.0
 
 
 def main() -> int:
-    """Hand stdin over to the link; return 1 if that failed."""
+    """Connect stdin and stdout with the link; return 1 if that failed."""
+    if sys.platform == "win32":
+        return _carried(sys.argv[1])
     name = sys.argv[1].encode()
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
@@ -33,6 +40,37 @@ def main() -> int:
     except OSError:
         return 1
     return 0
+
+
+def _carried(name: str) -> int:
+    from jlremote.errors import JlrError
+    from jlremote.hosts.attached_process import carry
+    from jlremote.hosts.links import ASKS_NOTHING
+    from jlremote.laptop.sessions import MOUNTS
+    from jlremote.link.client.link import Link
+
+    try:
+        [mount] = [record for record in MOUNTS.load_all() if record.name == name]
+        config = None if mount.ssh_config is None else Path(mount.ssh_config)
+        with Link(mount.host, config, ASKS_NOTHING).serve_mount(name) as link:
+            carry(link, *_streams())
+    except (JlrError, OSError, ValueError):
+        return 1
+    return 0
+
+
+def _streams() -> tuple[Callable[[int], bytes], Callable[[memoryview], int]]:
+    """Return how to read from sshfs, and how to write to it.
+
+    SSHFS-Win gives one socket for both: read as a file, it would seem to end at the first write.
+    """
+    import msvcrt
+
+    try:
+        sshfs = socket.socket(fileno=msvcrt.get_osfhandle(0))
+    except OSError:  # a pipe
+        return partial(os.read, 0), partial(os.write, 1)
+    return sshfs.recv, sshfs.send
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,8 @@ from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.system import System, this_system
 from jlremote.selection import session_selection
 from jlremote.text import reason_of
+
+_APPEARS_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ def mount(request: MountRequest, context: Context) -> MountReport:
     """
     system = this_system()
     program = system.sshfs()
+    if request.read_only and system.winfsp:
+        hint = "leave out `--read-only`, or let the host's own modes refuse changes"
+        raise Usage("SSHFS-Win makes no read-only mounts", hint=hint)
     local = known_mounts.place(request.local, system)
     with FileLock(MOUNTS.folder() / "lock", mode=0o600):
         known = known_mounts.find(local, system)
@@ -78,8 +84,8 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:
-        mend = f"`fusermount3 -u {shlex.quote(str(local))}` unmounts it"
-        raise Usage(f"another mount is at `{local}`", hint=f"{mend}, or choose another folder")
+        mend = "" if system.winfsp else f"`fusermount3 -u {shlex.quote(local)}` unmounts it, or "
+        raise Usage(f"another mount is at `{local}`", hint=f"{mend}choose another folder")
     if not known_mounts.is_served(known):
         return False
     other = request.remote is not None or request.session not in (
@@ -148,7 +154,7 @@ def _record(
 
 
 def _mount(program: str, record: MountRecord, link: Link, system: System, undo: ExitStack) -> None:
-    record = replace(record, made=_prepare(record.local, undo))
+    record = replace(record, made=_prepare(record.local, system, undo))
     undo.callback(MOUNTS.delete, record)
     MOUNTS.save(record)  # before sshfs runs, so that every mount of ours has a record
     undo.callback(link.unmount, record.name)
@@ -156,23 +162,39 @@ def _mount(program: str, record: MountRecord, link: Link, system: System, undo: 
     undo.callback(_take_back, record, system)
     command = sshfs.argv(program, record, system.options)
     complaint = sshfs.start(command, sshfs.environment(link.mount_socket))
-    if complaint is not None or not known_mounts.is_mounted(record, system):
+    if complaint is not None or not _appears(record, system):
         raise _failed(record, link, complaint)
+
+
+def _appears(record: MountRecord, system: System) -> bool:
+    """Wait until it is mounted: WinFsp does it after sshfs has gone to the background."""
+    limit = time.monotonic() + _APPEARS_SECONDS
+    while not (mounted := known_mounts.is_mounted(record, system)):
+        if not known_mounts.is_served(record) or time.monotonic() > limit:
+            break
+        time.sleep(0.05)
+    return mounted
 
 
 def _take_back(record: MountRecord, system: System) -> None:
     if known_mounts.is_mounted(record, system):
         system.unmount(record.local, lazily=True)
+    sshfs.end(record.name)
 
 
-def _prepare(local: str, undo: ExitStack) -> int:
+def _prepare(local: str, system: System, undo: ExitStack) -> int:
+    _check_folder(local)
     folder = Path(local)
+    if not folder.name:  # a drive
+        return 0
     missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     for path in missing:
         undo.callback(_remove_empty, path)
-    _check_folder(local)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if system.winfsp:  # which makes it, and takes it away
+            undo.callback(folder.mkdir, exist_ok=True)
+            folder.rmdir()
     except OSError as error:
         raise JlrError(f"cannot create `{local}`: {reason_of(error)}") from error
     return len(missing)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jlremote.laptop.sessions import MountRecord
+from jlremote.link.client.dial import detached
 from jlremote.mounts.connector import DOOR_VARIABLE
 from jlremote.mounts.system import refusal
 
@@ -47,7 +48,9 @@ def argv(program: str, mount: MountRecord, extra: tuple[str, ...] = ()) -> tuple
         *((f"no_{CONTAINMENT}",) if is_repaired(program) else ()),
         *extra,
     ]
-    return (program, "-o", ",".join(options), f"jlr:{mount.remote}", mount.local)
+    # SSHFS-Win takes no backslash for a separator.
+    local = Path(mount.local).as_posix()
+    return (program, "-o", ",".join(options), f"jlr:{mount.remote}", local)
 
 
 def _escaped(value: str) -> str:
@@ -64,7 +67,7 @@ def environment(door: Path) -> dict[str, str]:
 
 def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
     """Run sshfs, which goes to the background; return its complaint if it cannot mount."""
-    return refusal(command, START_SECONDS, env=environment, cwd="/", start_new_session=True)
+    return refusal(command, START_SECONDS, env=environment, cwd="/", **detached())
 
 
 def processes(name: str) -> list[psutil.Process]:
@@ -75,7 +78,7 @@ def processes(name: str) -> list[psutil.Process]:
     # Arguments are only read if the name fits: reading them may hang with the process.
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
-            if process.info["name"] == "sshfs" and any(
+            if process.info["name"] in ("sshfs", "sshfs.exe") and any(
                 argument in part for part in process.cmdline()
             ):
                 running.append(process)

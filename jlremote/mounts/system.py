@@ -13,10 +13,11 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from jlremote.errors import JlrError, Usage
+from jlremote.laptop.sessions import MOUNTS
 from jlremote.place.host import installation
 from jlremote.text import one_line
 
@@ -35,8 +36,8 @@ _MACFUSE = (
     "`brew install macos-fuse-t/cask/fuse-t macos-fuse-t/cask/fuse-t-sshfs`"
 )
 _WINDOWS = (
-    "after `winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win`, "
-    r"`net use X: \\sshfs\USER@HOST\FOLDER` mounts with a login of its own"
+    "`winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win` installs it; "
+    "without it, `jlr cp` and `jlr sync` copy files"
 )
 
 
@@ -65,6 +66,7 @@ class Linux:
     """Linux: FUSE 3, `fusermount3`, and `/proc`, where a look at a mount cannot hang."""
 
     options: tuple[str, ...] = ()  # further ones of sshfs
+    winfsp = False  # whether WinFsp mounts: it makes the folder itself, and is never read-only
 
     def sshfs(self) -> str:
         """Return the path of sshfs.
@@ -113,6 +115,7 @@ class MacOS:
     """macOS, with macFUSE or FUSE-T."""
 
     options: tuple[str, ...] = ("noappledouble",)
+    winfsp = False
 
     def sshfs(self) -> str:
         program = shutil.which("sshfs")
@@ -136,27 +139,51 @@ class MacOS:
 
     def holders(self, path: str) -> list[Holder]:
         """Return the programs that work in a mount, as far as the system shows them."""
-        import psutil
-
-        holders = []
-        for process in psutil.process_iter(["name", "cwd"]):
-            folder = process.info["cwd"] or ""
-            if folder == path or folder.startswith(f"{path}/"):
-                holders.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
-        return holders
+        return _working_in(path)
 
 
-System = Linux | MacOS
+class Windows:
+    """Windows, with SSHFS-Win and WinFsp: a mount is a drive or a folder, and goes with its sshfs.
+
+    All in it is this user's, and closed to others; what is made gets the host's usual modes.
+    """
+
+    options: tuple[str, ...] = (
+        *("uid=-1", "gid=-1", "umask=077"),
+        *("create_umask=022", "create_file_umask=133"),
+    )
+    winfsp = True
+
+    def sshfs(self) -> str:
+        installed = rf"{os.environ.get('PROGRAMFILES', '')}\SSHFS-Win\bin"
+        path = os.pathsep.join([installed, os.environ.get("PATH", "")])
+        program = shutil.which("sshfs.exe", path=path)
+        if program is None:
+            raise JlrError("`sshfs.exe` of SSHFS-Win is not installed", hint=_WINDOWS)
+        return program
+
+    def mounted(self) -> list[MountPoint]:
+        """Return all drives, and the folders of known mounts that lead elsewhere."""
+        from jlremote.laptop.windows import drives
+
+        known = (record.local for record in MOUNTS.load_all())
+        return [MountPoint(path, "", "") for path in (*drives(), *filter(_leads_elsewhere, known))]
+
+    def unmount(self, path: str, *, lazily: bool) -> str | None:
+        """Permit it, if no program works there; the end of sshfs then unmounts."""
+        return "it is busy" if not lazily and self.holders(path) else None
+
+    def holders(self, path: str) -> list[Holder]:
+        return _working_in(path)
+
+
+System = Linux | MacOS | Windows
 
 
 def this_system() -> System:
-    """Return the system of this machine.
-
-    Raises:
-        JlrError: it is Windows, where SSHFS-Win cannot take its socket from the link.
-    """
+    """Return the system of this machine."""
     if sys.platform == "win32":
-        raise JlrError("`jlr mount` does not work on Windows yet", hint=_WINDOWS)
+        return Windows()
     return MacOS() if sys.platform == "darwin" else Linux()
 
 
@@ -170,6 +197,23 @@ def _install_hint() -> str:
     if line.startswith("https://"):
         return f"{line} says how; the package is called `sshfs` or `fuse-sshfs`"
     return f"`{line}` installs it"
+
+
+def _working_in(path: str) -> list[Holder]:
+    import psutil
+
+    holders = []
+    for process in psutil.process_iter(["name", "cwd"]):
+        folder = process.info["cwd"] or ""
+        if folder == path or folder.startswith((f"{path}/", f"{path}\\")):
+            holders.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
+    return holders
+
+
+def _leads_elsewhere(path: str) -> bool:
+    with suppress(OSError):
+        return bool(os.readlink(path))  # noqa: PTH115 - of a mount point; a path's would be opened
+    return False
 
 
 def _use(process: Path, mount: str) -> str | None:
@@ -223,9 +267,15 @@ def _text(field: bytes) -> str:
 def resolved(path: str, mounted: Collection[str]) -> str:
     """Return `path` as `realpath` would, but nothing below a `mounted` path is resolved.
 
+    On Windows it is the absolute path, and a drive's is `X:`.
+
     Raises:
         Usage: its symbolic links form a circle.
     """
+    if sys.platform == "win32":
+        drive = PureWindowsPath(path)
+        alone = drive.drive[1:] == ":" and not drive.name
+        return drive.drive.upper() if alone else str(Path(os.path.abspath(path)))  # noqa: PTH100
     done, waiting = "/", _names(os.path.abspath(path))  # noqa: PTH100 - pathlib would resolve it
     links = 0
     while waiting:

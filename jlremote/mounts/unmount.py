@@ -111,12 +111,15 @@ def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Hol
             complaint = system.unmount(record.local, lazily=True) if force else complaint
         if complaint is not None and known_mounts.is_mounted(record, system):
             raise _refusal(record, complaint, users)
-    sshfs.end(record.name)
+    sshfs.end(record.name, patience=0.0 if system.winfsp else sshfs.END_SECONDS)
     link_of(record, context).unmount(record.name)
     MOUNTS.delete(record)
-    with suppress(OSError):  # it is not empty, or gone
-        for folder in (Path(record.local), *Path(record.local).parents)[: record.made]:
+    for folder in (Path(record.local), *Path(record.local).parents)[: record.made]:
+        with suppress(OSError):  # it is not empty, or gone
             folder.rmdir()
+    if system.winfsp and not record.made:  # the folder was there before, or it is a drive
+        with suppress(OSError):
+            Path(record.local).mkdir()
     return users
 
 

@@ -8,15 +8,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
+from jlremote.hosts.context import Context
+from jlremote.laptop.sessions import MountRecord
 from jlremote.mounts import sshfs, system
+from jlremote.mounts.mount import MountRequest, mount
 from jlremote.mounts.sshfs import CONNECTOR
-from jlremote.mounts.system import Holder, Linux, MacOS, MountPoint, System, this_system
+from jlremote.mounts.system import (
+    Holder,
+    Linux,
+    MacOS,
+    MountPoint,
+    System,
+    Windows,
+    this_system,
+)
 
 
 @pytest.fixture
@@ -131,14 +142,55 @@ def test_an_sshfs_that_does_not_end_is_ended(
         assert mine.poll() is not None
 
 
-def test_each_platform_has_its_system_and_windows_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    for platform, kind in (("linux", Linux), ("darwin", MacOS)):
+def test_each_platform_has_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    for platform, kind in (("linux", Linux), ("darwin", MacOS), ("win32", Windows)):
         monkeypatch.setattr(sys, "platform", platform)
         assert isinstance(this_system(), kind)
-    monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(JlrError) as refused:
-        this_system()
-    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in (refused.value.hint or "")
+
+
+def test_windows_is_told_to_install_sshfs_win_or_to_copy(nothing_installed: Path) -> None:
+    hint = hint_of(Windows())
+    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in hint
+    assert "jlr cp" in hint
+
+
+def test_sshfs_win_is_found_where_its_installer_puts_it(
+    nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = nothing_installed / r"\SSHFS-Win\bin"  # one name on this system
+    monkeypatch.setenv("PROGRAMFILES", f"{nothing_installed}/")
+    folder.mkdir()
+    (folder / "sshfs.exe").touch(mode=0o755)
+    assert Windows().sshfs() == str(folder / "sshfs.exe")
+
+
+def test_windows_runs_sshfs_win_for_this_user_alone_and_follows_no_links(tmp_path: Path) -> None:
+    mount = MountRecord("X:", "/srv/p", "dgx", "cont1", None, False, 0)
+    argv = sshfs.argv(program(tmp_path, "3.7.3"), mount, Windows.options)
+    options = (
+        f"ssh_command={Path(sys.executable).name} -P -m {CONNECTOR} {mount.name},"
+        "fsname=dgx:/srv/p,reconnect,idmap=user,nosuid,nodev,"
+        "uid=-1,gid=-1,umask=077,create_umask=022,create_file_umask=133"
+    )
+    assert argv[1:] == ("-o", options, "jlr:/srv/p", "X:")
+
+
+def test_windows_mounts_nothing_that_could_be_changed_although_it_must_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Windows, "sshfs", lambda _: "sshfs.exe")
+    monkeypatch.setattr("jlremote.mounts.mount.this_system", Windows)
+    with pytest.raises(Usage, match="no read-only mounts"):
+        mount(MountRequest("X:", read_only=True), cast("Context", None))
+
+
+def test_windows_keeps_a_mount_in_which_a_program_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    working = SimpleNamespace(pid=7, info={"name": "pwsh.exe", "cwd": "X:\\src"})
+    monkeypatch.setattr(psutil, "process_iter", lambda _: [working])
+    assert Windows().holders("X:") == [Holder(7, "pwsh.exe", "works in")]
+    refused = [Windows().unmount(path, lazily=False) for path in ("X:", "Y:")]
+    assert refused == ["it is busy", None]
+    assert Windows().unmount("X:", lazily=True) is None
 
 
 def partition(kind: str) -> Any:

@@ -165,6 +165,7 @@ class FakeSystem:
 
     points: list[MountPoint] = field(default_factory=lambda: [POINT])
     options: tuple[str, ...] = ()
+    winfsp = False
 
     def sshfs(self) -> str:
         return "sshfs"

@@ -121,6 +121,53 @@ threading.Thread(target=give, daemon=True).start()
 while data := port.recv(65536):
     os.write(1, data)
 """
+# Speak SFTP, as SSHFS-Win does, to what it runs in place of ssh: through pipes, and through one
+# socket. Only the drives and folders of mounts are looked at, and a folder is left to WinFsp.
+MOUNT = r"""
+import contextlib, msvcrt, os, pathlib, socket, struct, subprocess, sys
+from jlremote.cli.invocation import Invocation
+from jlremote.hosts.links import ASKS_NOTHING, Link
+from jlremote.laptop.sessions import MOUNTS, MountRecord
+from jlremote.mounts import connector, known_mounts, mount, system
+name, remote = sys.argv[1:]
+here = pathlib.Path("mounts/here")
+assert system.resolved("x:", ()) == system.resolved("X:\\", ()) == "X:"
+assert system.resolved("mounts/../a", ()) == str(pathlib.Path.cwd() / "a")
+windows = system.this_system()
+assert "C:" in [point.path for point in windows.mounted()]
+record = MountRecord(system.resolved("X:", ()), remote, "lab", name, None, False, 0)
+with contextlib.ExitStack() as undo:
+    assert mount._prepare("X:", windows, undo) == 0
+    assert mount._prepare(str(here.absolute()), windows, undo) == 2
+    assert here.parent.exists() and not here.exists()
+assert not here.parent.exists()
+MOUNTS.save(record)
+link = Link("lab", None, ASKS_NOTHING)
+link.mount(record.name, remote)
+def begin(stdin, stdout):
+    return subprocess.Popen([sys.executable, "-m", connector.__name__, record.name, "jlr"],
+        stdin=stdin, stdout=stdout)
+def answer(read):
+    length, kind, version = struct.unpack(">IBI", read(9))
+    read(length - 5)
+    return kind, version
+hello = struct.pack(">IBI", 5, 1, 3)
+piped = begin(-1, -1)
+piped.stdin.write(hello)
+piped.stdin.flush()
+print(*answer(piped.stdout.read))
+ours, theirs = socket.socketpair()
+both = msvcrt.open_osfhandle(theirs.detach(), os.O_RDWR)
+joined = begin(both, both)
+os.close(both)
+ours.settimeout(60)
+ours.sendall(hello)
+print(*answer(lambda size: ours.recv(size, socket.MSG_WAITALL)))
+print([state.connected for state in link.status().mounts])
+link.unmount(record.name)
+print(piped.wait(60), joined.wait(60), begin(-3, -3).wait(60))
+MOUNTS.delete(record)
+"""
 # Run jlr, and say what Windows is to open: Wine without a display opens nothing.
 OPEN = """
 import os, sys
@@ -229,6 +276,15 @@ def test_a_terminal_takes_and_shows_all_letters_in_any_code_page(session: Window
     assert succeeded(told).splitlines() == [f"4 437 {shown}", f"4 65001 {shown}"]
 
 
+def test_a_job_gets_a_terminal_as_a_shell_does(session: WindowsSession) -> None:
+    text = 'echo ready; read line; echo "<$line>" $(stty size); exit 4'
+    words = ("run", "lab", "--image", "lab/plain", "-it", "--rm", "--", "sh", "-c", text)
+    told = session.laptop.python("-c", IN_CONSOLE, "Grüße ✓", *words, timeout=120)
+    for line, page in zip(succeeded(told).splitlines(), ("437", "65001"), strict=True):
+        assert line.startswith(f"4 {page} "), told
+        assert "ready Grüße ✓ <Grüße ✓> 150 80" in line, told
+
+
 def test_files_go_both_ways_by_any_path_but_under_no_name_that_windows_reserves(
     session: WindowsSession,
 ) -> None:
@@ -323,6 +379,15 @@ def test_an_ssh_client_reaches_a_session_through_the_pipe(
     """The client is Linux's: Wine has none of Windows. `jlr proxy` is what it would run."""
     asked = session.ssh("sh -c 'wc -c; echo Grüße; exit 7'", "x" * 3_000_000, tmp_path)
     assert (asked.status, asked.stdout.split()) == (7, ["3000000", "Grüße"]), asked
+
+
+def test_what_sshfs_win_would_run_speaks_sftp_with_the_host(session: WindowsSession) -> None:
+    """Wine has no SSHFS-Win: a program of Windows stands in for it."""
+    refused = session.laptop.jlr("mount", "X:", session.name)
+    assert refused.status == 1, refused
+    assert "winget install" in refused.stderr
+    spoken = session.laptop.python("-c", MOUNT, session.name, "/", timeout=180)
+    assert succeeded(spoken).splitlines() == ["2 3", "2 3", "[True]", "0 0 0"], spoken
 
 
 def test_a_drop_is_survived_on_the_same_port(session: WindowsSession, way: Line) -> None:

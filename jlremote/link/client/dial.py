@@ -166,7 +166,7 @@ def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
     command = (sys.executable, *options, "-m", "jlremote.link", files.host, *config)
     with files.log.open("ab") as log:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **_detached()
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **detached()
         )
 
 
@@ -185,7 +185,8 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -
     process.returncode = 0  # no need to wait for it: it outlives the command
 
 
-def _detached() -> dict[str, Any]:
+def detached() -> dict[str, Any]:
+    """Return how `Popen` starts a process that outlives the terminal."""
     if sys.platform == "win32":
         import subprocess
 

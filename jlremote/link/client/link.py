@@ -250,9 +250,16 @@ class Link:
         """Stop admitting it; return whether it was admitted. Starts no link."""
         return self._ask_if_running("unmount", name=name)
 
+    def serve_mount(self, name: str) -> plain_sockets.socket:
+        """Return a socket for an sshfs that cannot hand over its own. Starts no link."""
+        return self._taken_over("serve_mount", start=False, name=name)
+
     def serve_ssh(self, place: SshPlace) -> plain_sockets.socket:
         """Ask the link to serve SSH for a place, and return the socket for the client."""
-        with self._caller.call("serve_ssh", **asdict(place)) as call:
+        return self._taken_over("serve_ssh", **asdict(place))
+
+    def _taken_over(self, operation: str, **arguments: Any) -> plain_sockets.socket:
+        with self._caller.call(operation, **arguments) as call:
             for _ in call.messages():
                 pass
             return call.take_over()

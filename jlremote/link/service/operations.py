@@ -139,6 +139,10 @@ class Operations:
         self.released()
         return removed
 
+    def serve_mount(self, conversation: Conversation) -> None:
+        """Serve an sshfs on the conversation's socket."""
+        self.mounts.admit(conversation.request["name"], conversation.hand_over())
+
     def serve_ssh(self, conversation: Conversation) -> None:
         """Serve an ssh client on the conversation's socket, once the host is connected."""
         place = served_place(conversation.request)
