@@ -129,6 +129,9 @@ class _Execution:
         self._code = self._run = ""
         self._sent = self._begun = self._asking = False
         self._idle, self._status = False, ""  # what the kernel said of the run's end
+        self._reply: dict[str, Any] | None = None  # an answer that may not have arrived
+        self._unheard = 0  # events from before it
+        self._repeats = False
         self._interrupts = 0
         self._told_loss = False
         self._tries = 0  # to come back
@@ -182,6 +185,9 @@ class _Execution:
             try:
                 return self._kernel.events.get(timeout=max(0, min(left, _TURN_SECONDS)))
             except queue.Empty:
+                if self._repeats and self._reply is not None:
+                    self._send("input_reply", self._reply, channel="stdin")
+                self._repeats = False
                 if self._until is not None and left <= 0:
                     after = in_words(round(self._request.seconds or 0))
                     raise Busy(f"after {after}: {self._goes_on()}") from None
@@ -194,6 +200,9 @@ class _Execution:
 
     def _connected(self, socket: KernelSocket) -> None:
         self._socket, self._told_loss = socket, False
+        # Our server first sends what a loss kept back: what the kernel did with the last answer, if
+        # it has it. Any other may lose that, and the kernel take the repeated one for a later one.
+        self._repeats = self._api.server.ours
         if self._sent or self._waits:
             self._question = self._send("kernel_info_request", {})
         else:
@@ -227,8 +236,11 @@ class _Execution:
             raise self._ended("its kernel died or was restarted")
         if message.channel == "shell" and message.request == self._question:
             self._answered()
+        self._unheard -= 1
         if message.request != self._run:
             return None
+        if self._unheard < 0:
+            self._reply = None
         if message.kind == "input_request":
             self._answer(message.content)
         elif message.kind == "execute_reply":
@@ -267,7 +279,8 @@ class _Execution:
             return
         finally:
             self._asking = False
-        self._send("input_reply", {"value": typed}, channel="stdin")
+        self._reply, self._unheard = {"value": typed}, self._kernel.events.qsize()
+        self._send("input_reply", self._reply, channel="stdin")
 
     def _interrupted(self) -> None:
         if self._asking:
