@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from jlremote.copies import tar_fetch
 from jlremote.copies.exchange import CopyPlace, CopyReport, in_words, plain_errors
 from jlremote.copies.names import RemotePath
-from jlremote.copies.sync import SyncRequest, check_conflicts, sync
+from jlremote.copies.sync import SyncRequest, sync_all
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import RunRequest
@@ -37,13 +37,11 @@ def sent_first(request: RunRequest, local: Path, context: Context) -> tuple[RunR
     in_image = request.inside is None and wanted.image is not None
     into = wanted.workspace if in_image and wanted.workspace != _HERE else None
     where = host_word(wanted.host) if request.inside is None else f"{wanted.host}/{request.inside}"
-    order = SyncRequest(local, where, into)
-    done = sync(order, context)
-    check_conflicts(order, done)
-    folder = None if in_image else done.into
+    made = sync_all(SyncRequest(local, where, into), context)
+    folder = None if in_image else made
     options = replace(wanted.options, workdir=folder)
-    wanted = replace(wanted, options=options, workspace=done.into if in_image else None)
-    return replace(request, wanted=wanted), JobFolder(local, where, done.into)
+    wanted = replace(wanted, options=options, workspace=made if in_image else None)
+    return replace(request, wanted=wanted), JobFolder(local, where, made)
 
 
 def check_patterns(patterns: Sequence[str]) -> None:

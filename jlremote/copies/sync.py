@@ -92,6 +92,13 @@ def sync(request: SyncRequest, context: Context) -> Synced:
     return result
 
 
+def sync_all(request: SyncRequest, context: Context) -> str:
+    """Sync, and return the folder there; a `JlrError` names what was not replaced."""
+    done = sync(request, context)
+    check_conflicts(request, done)
+    return done.into
+
+
 def exchanged(request: SyncRequest, report: CopyReport, place: CopyPlace) -> Synced:
     """Do what `sync` does, and tell nothing but what is left out."""
     with plain_errors():

@@ -42,11 +42,8 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
         JlrError: it could not begin; nothing of it is left behind.
     """
     typed = request.wanted.container or _name(request.command)
-    runtime = _runtime(request)
+    runtime = check(request)
     runtime.check_name(typed)
-    if runtime.has_containers and request.wanted.image is not None and request.inside is None:
-        image_names.check(request.wanted.image)
-    _check_terminal(request, runtime)
     context = known_way(request.wanted.host, context)
     host = link_to(request.wanted.host, context)
     connect(host, context)
@@ -74,6 +71,17 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
         handle = find(f"{host.name}/{start.name}", context)
         job_records.save(_record(start, start.name, handle.job.mark))
         return [replace(handle, starting=starting)]
+
+
+def check(request: RunRequest) -> Runtime:
+    """Refuse what needs no host to be refused; return where the job is to run."""
+    runtime = _runtime(request)
+    if runtime.has_containers and request.wanted.image is not None and request.inside is None:
+        image_names.check(request.wanted.image)
+    if request.wanted.container is not None:
+        runtime.check_name(request.wanted.container)
+    _check_terminal(request, runtime)
+    return runtime
 
 
 def _runtime(request: RunRequest) -> Runtime:

@@ -30,7 +30,7 @@ def sent(
         asked.append(order)
         return result
 
-    monkeypatch.setattr(job_folder, "sync", sync)
+    monkeypatch.setattr("jlremote.copies.sync.sync", sync)
     monkeypatch.setattr(job_folder, "host_word", str)
     done, folder = sent_first(request, Path("proj"), cast("Context", None))
     assert (folder.where, folder.path) == (asked[0].where, result.into)

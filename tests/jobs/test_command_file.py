@@ -51,6 +51,16 @@ def test_a_script_that_is_only_here_is_named_with_the_option_that_sends_it(
     )
 
 
+@pytest.mark.parametrize("where", ["--runtime none", "--in none-such", "--slurm"])
+def test_what_gets_no_terminal_or_stdin_is_refused_before_a_folder_is_sent(
+    owner: Laptop, script: str, where: str
+) -> None:
+    refused = typed(owner, f"jlr run lab {where} -i --sync . -- sh {script}")
+    assert refused.status == 2, refused
+    assert "stdin" in refused.stderr
+    assert "Sync" not in refused.stderr
+
+
 def test_an_entrypoint_may_make_the_script(
     owner: Laptop, containers: ContainerFactory, engine: Engine, script: str
 ) -> None:

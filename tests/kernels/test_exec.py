@@ -88,6 +88,17 @@ def test_a_file_and_the_cells_of_a_notebook_run_up_to_the_first_that_fails(
     failed(execute(session, str(tmp_path / "missing.py")), 6, "cannot read", "-c CODE")
 
 
+def test_a_folder_is_sent_first_and_the_code_runs_in_it(session: Session, tmp_path: Path) -> None:
+    (proj := tmp_path / "it's").mkdir()
+    (proj / "helper.py").write_text("print('brought')\n")
+    (proj / "train.py").write_text("import helper; print(open('helper.py').read())")
+    ran = execute(session, str(proj / "train.py"), "--sync", str(proj))
+    assert ran.stdout == "brought\nprint('brought')\n\n", ran
+    assert execute(session, "-c", "print(len(open('helper.py').read()))").stdout == "17\n"
+    refused = execute(session, "-c", "1", "--sync", str(tmp_path / "none"))
+    failed(refused, 6, "there is no folder")
+
+
 def test_an_object_is_bounded_and_says_how_to_get_the_rest(
     session: Session, tmp_path: Path
 ) -> None:
@@ -182,6 +193,22 @@ def test_input_is_asked_on_a_terminal_which_what_is_printed_cannot_drive(session
         assert "ZeroDivisionError" in told
         assert "\x1b]" not in told
         assert "\x1b[2J" not in told
+
+
+def test_an_answer_that_a_cut_has_lost_is_given_again_and_only_to_its_question(
+    session: Session,
+) -> None:
+    code = "print(input('first? '), input('second? '))"
+    with session.laptop.terminal("jlr", "exec", session.name, "-c", code) as terminal:
+        terminal.expect_exact("first?")
+        pid = sshd_of(session.laptop)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        terminal.sendline("Ada")
+        terminal.expect_exact("second?")
+        terminal.sendline("Bob")
+        terminal.expect_exact("Ada Bob")
+        terminal.expect(pexpect.EOF)
 
 
 def test_the_kernel_of_a_notebook_is_taken_and_its_death_is_told(session: Session) -> None:

@@ -32,6 +32,11 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
     "Write images, HTML and PDF to new files of this folder.",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
+@option(
+    "--sync [=DIR]",
+    "Send this folder, or DIR, there first; run in it, also later calls.",
+    flag_value=".",
+)
 @option("--timeout TIME", "End after `30s`, `4m`, …; the code runs on, and its run is named.")
 @option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
 @option("--interrupt", "Interrupt what runs in the kernel, and run nothing.")
@@ -46,6 +51,7 @@ def execute(
     code: str | None,
     notebook: str | None,
     out: Path | None,
+    sync: str | None,
     timeout: str | None,
     no_wait: bool,
     interrupt: bool,
@@ -65,6 +71,7 @@ def execute(
         jlr exec -c 'x = [1, 2]'
         jlr exec -c 'sum(x)'                         # variables stay
         jlr exec cont1 train.py --timeout 4m
+        jlr exec cont1 train.py --sync               # with the modules of this folder
         jlr exec dgx/cont1 --notebook train.ipynb -c 'print(loss)'
         jlr exec --interrupt                         # what was left running
         jlr exec -c 'df.plot()' --out .              # images to files
@@ -91,6 +98,11 @@ def execute(
     from jlremote.cli.screen import exec_output
     from jlremote.kernels import execution
 
+    if sync is not None:
+        from jlremote.copies.sync import SyncRequest, sync_all
+
+        into = sync_all(SyncRequest(Path(sync).expanduser(), session), context)
+        cells = [f"__import__('os').chdir({into!r})", *cells]
     request = execution.ExecRequest(session, cells, notebook, seconds, not no_wait, asks)
     place, records = execution.execute(request, context)
     if json_lines or not as_json():

@@ -157,6 +157,7 @@ def run(
         if sync is not None:
             from jlremote.copies import job_folder
 
+            workflow.check(request)
             request, folder = job_folder.sent_first(request, Path(sync).expanduser(), context)
         started = workflow.run(request, context)
     for job in started if request.wanted.notify else ():

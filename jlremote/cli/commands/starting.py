@@ -254,9 +254,8 @@ def _start(request: StartRequest, context: Context) -> SessionReport:
 def _sync(local: str, session: str, context: Context) -> JlrError | None:
     from jlremote.copies import sync as workflow
 
-    request = workflow.SyncRequest(Path(local).expanduser(), session)
     try:
-        workflow.check_conflicts(request, workflow.sync(request, context))
+        workflow.sync_all(workflow.SyncRequest(Path(local).expanduser(), session), context)
     except JlrError as failure:
         return failure
     return None
