@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -58,22 +59,29 @@ def served(cluster: Cluster) -> Iterator[None]:
 
 
 def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
-    cluster: Cluster, zih: Laptop, image: str
+    cluster: Cluster, zih: Laptop, image: str, tmp_path: Path
 ) -> None:
-    """The job of a session pulls it, and a later one has it."""
+    """The job of a session pulls it, and a later one has it, with a folder of the laptop."""
+    (proj := tmp_path / name()).mkdir()
+    (proj / "sent").touch()
     poisoned = cluster.run("node2", "sh", "-c", POISON, user="alice")
     assert poisoned == "poisoned", "what a user has installed is imported outside of an image"
     on_node = ("--sbatch-arg=--nodelist=node2", "--gres", "gpu:1")
     words = ("--image", image, "--pull-on", "job", *on_node)
-    command = ("--", "sh", "-c", "command -v jupyter; ls /dev/nvidia0; /usr/bin/python3 -c pass")
+    command = (
+        "--",
+        "sh",
+        "-c",
+        "command -v jupyter; ls /dev/nvidia0; /usr/bin/python3 -c pass; ls $PWD",
+    )
     try:
         with served(cluster), stand_in(cluster, "node2", "apptainer", TELLS):
             session = started(zih, name(), *SLURM[2:], *words, host="zih")
             with session.notebook("a.ipynb") as kernel:
                 assert kernel.run("__import__('ipykernel').__file__").startswith("'/opt/jupyter/")
                 assert kernel.run("'usercustomize' in __import__('sys').modules") == "False"
-            done = zih.jlr(*SLURM, *words, *command)
-            told = "/opt/jupyter/bin/jupyter\n/dev/nvidia0\n"
+            done = zih.jlr(*SLURM, *words, "--sync", str(proj), *command)
+            told = "/opt/jupyter/bin/jupyter\n/dev/nvidia0\nsent\n"
             assert (done.status, done.stdout) == (0, told), done
         arguments = cluster.run("node2", "cat", "/home/alice/arguments").splitlines()
     finally:

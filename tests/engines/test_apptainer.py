@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,17 @@ def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Lapt
     given = ("run", "lab", "--in", NAME, "--rm", "-e", "X=e x", "--")
     read = engines_laptop.jlr(*given, "sh", "-c", "echo $X; exit 5", timeout=60)
     assert (read.status, read.stdout) == (5, "e x\n"), read
+
+
+def test_a_folder_is_sent_first_and_what_the_job_makes_comes_back(
+    engines_laptop: Laptop, tmp_path: Path
+) -> None:
+    (proj := tmp_path / "proj").mkdir()
+    (proj / "train.sh").write_text("mkdir -p made; command -v jupyter >made/it")
+    words = ("--image", SIF, *RUNTIME[:2], "--sync", str(proj), "--back", "made/*", "--rm")
+    done = engines_laptop.jlr("run", "lab", *words, "--", "sh", "train.sh", timeout=60)
+    assert done.status == 0, done
+    assert (proj / "made" / "it").read_text() == "/opt/jupyter/bin/jupyter\n"
 
 
 def test_stop_ends_all_of_it_and_remove_deletes_its_files(
