@@ -43,7 +43,7 @@ class Streams:
     """A container, noise on both sides, and open connections."""
 
     def __init__(self, parts: Bench, folder: Path) -> None:
-        self._environment = parts.laptop.environment
+        self.environment = parts.laptop.environment
         self._folder = folder
         self._name = parts.session
         self._config = folder / "config"
@@ -52,7 +52,7 @@ class Streams:
         own = f"Host *\n ControlPath {parts.laptop.folder}/%C\n"
         self._config.write_text(f"{block}{theirs}{own}", encoding="utf-8")
         self.ssh = ("ssh", "-F", str(self._config))
-        self._by_hand = (*self.ssh, "lab", "docker", "exec", "-i", self._name)
+        self.by_hand = (*self.ssh, "lab", "docker", "exec", "-i", self._name)
         self.noise = folder / "noise"
         self.noise.write_bytes(os.urandom(1 << 20) * MEGABYTES)
 
@@ -62,7 +62,7 @@ class Streams:
         self.seconds((*self.ssh, "-fNM", "lab"))
         try:
             self.seconds((*self.ssh, f"{self._name}.jlr", "true"))
-            for place in (self._by_hand, (*self.ssh, "lab")):
+            for place in (self.by_hand, (*self.ssh, "lab")):
                 self.seconds((*place, f"sh -c 'cat >{THERE}'"), self.noise)
             yield
         finally:
@@ -76,8 +76,8 @@ class Streams:
             ("`jlr shell`", ("jlr", "shell", self._name, "--")),
             ("`ssh cont1.jlr`", (*self.ssh, f"{self._name}.jlr")),
         ):
-            yield Row(f"{title}, down", (*ours, *down), (*self._by_hand, *down))
-            yield Row(f"{title}, up", (*ours, *up), (*self._by_hand, *up), self.noise)
+            yield Row(f"{title}, down", (*ours, *down), (*self.by_hand, *down))
+            yield Row(f"{title}, up", (*ours, *up), (*self.by_hand, *up), self.noise)
         scp, here, copy = (
             ("scp", "-qF", str(self._config)),
             str(self._folder / "copy"),
@@ -97,17 +97,17 @@ class Streams:
 
     def seconds(self, argv: tuple[str, ...], given: Path = Path(os.devnull)) -> float:
         with given.open("rb") as source:
-            return timed(lambda: run_to_its_end(argv, self._environment, source, PATIENCE))
+            return timed(lambda: run_to_its_end(argv, self.environment, source, PATIENCE))
 
     def trips(self) -> Iterator[tuple[str, float, float]]:
         """Give the milliseconds of a byte to `cat` in the container and back, of both ways."""
-        theirs = self._trip((*self._by_hand, "cat"))
+        theirs = self._trip((*self.by_hand, "cat"))
         yield "`jlr shell`", self._trip(("jlr", "shell", self._name, "--", "cat")), theirs
         yield "`ssh cont1.jlr`", self._trip((*self.ssh, f"{self._name}.jlr", "cat")), theirs
 
     def _trip(self, argv: tuple[str, ...]) -> float:
         pipe, took = subprocess.PIPE, []
-        with subprocess.Popen(argv, stdin=pipe, stdout=pipe, env=self._environment) as process:
+        with subprocess.Popen(argv, stdin=pipe, stdout=pipe, env=self.environment) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             for _ in range(TRIPS):
