@@ -166,7 +166,7 @@ class Windows:
         """Return all drives, and the folders of known mounts that lead elsewhere."""
         from jlremote.laptop.windows import drives
 
-        known = (record.local for record in MOUNTS.load_all())
+        known = (record.local for record in MOUNTS.load_all() if Path(record.local).name)
         return [MountPoint(path, "", "") for path in (*drives(), *filter(_leads_elsewhere, known))]
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:

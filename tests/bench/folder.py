@@ -57,14 +57,14 @@ class Folder:
 
     def saved(self) -> float:
         """Return the seconds from a save until it is seen there, with `--watch`: a median."""
-        into, pipe, found = f"{THERE}-watched", subprocess.PIPE, []
+        into, found = f"{THERE}-watched", []
         argv = ("jlr", "sync", str(self._top), f"{self._session}:{into}", "--watch")
         watching = subprocess.Popen(argv, stderr=subprocess.DEVNULL, env=self._streams.environment)
         try:
             for save in range(SAVES + 1):
                 text = f"until grep -qsx saved-{save} {into}/d3/3.py; do sleep 0.01; done"
-                seeing = (*self._streams.by_hand, f"sh -c 'echo begun; {text}'")
-                with subprocess.Popen(seeing, stdout=pipe, env=self._streams.environment) as seen:
+                seeing = (*self._streams.by_hand, f"sh -c 'echo; {text}'")
+                with subprocess.Popen(seeing, stdout=-1, env=self._streams.environment) as seen:
                     assert seen.stdout is not None
                     seen.stdout.readline()
                     (self._top / "d3" / "3.py").write_text(f"saved-{save}\n")

@@ -62,8 +62,7 @@ def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
     cluster: Cluster, zih: Laptop, image: str, tmp_path: Path
 ) -> None:
     """The job of a session pulls it, and a later one has it, with a folder of the laptop."""
-    (proj := tmp_path / name()).mkdir()
-    (proj / "sent").touch()
+    (tmp_path / "sent").touch()
     poisoned = cluster.run("node2", "sh", "-c", POISON, user="alice")
     assert poisoned == "poisoned", "what a user has installed is imported outside of an image"
     on_node = ("--sbatch-arg=--nodelist=node2", "--gres", "gpu:1")
@@ -80,7 +79,7 @@ def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
             with session.notebook("a.ipynb") as kernel:
                 assert kernel.run("__import__('ipykernel').__file__").startswith("'/opt/jupyter/")
                 assert kernel.run("'usercustomize' in __import__('sys').modules") == "False"
-            done = zih.jlr(*SLURM, *words, "--sync", str(proj), *command)
+            done = zih.jlr(*SLURM, *words, "--sync", str(tmp_path), *command)
             told = "/opt/jupyter/bin/jupyter\n/dev/nvidia0\nsent\n"
             assert (done.status, done.stdout) == (0, told), done
         arguments = cluster.run("node2", "cat", "/home/alice/arguments").splitlines()

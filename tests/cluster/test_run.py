@@ -64,12 +64,11 @@ def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
 def test_a_folder_is_sent_first_and_what_the_job_makes_comes_back(
     cluster: Cluster, zih: Laptop, tmp_path: Path
 ) -> None:
-    (proj := tmp_path / name()).mkdir()
-    (proj / "train.sh").write_text("pwd; mkdir -p made; uname -n >made/where")
-    words = ("--sync", str(proj), "--back", "made/*", "--", "sh", "train.sh")
+    (tmp_path / "train.sh").write_text("pwd; mkdir -p made; uname -n >made/where")
+    words = ("--sync", str(tmp_path), "--back", "made/*", "--", "sh", "train.sh")
     done = zih.jlr("run", "zih", "--slurm", *words)
-    assert (done.status, done.stdout) == (0, f"/home/alice/{proj.name}\n"), done
-    assert (proj / "made" / "where").read_text() in ("node1\n", "node2\n")
+    assert (done.status, done.stdout) == (0, f"/home/alice/{tmp_path.name}\n"), done
+    assert (tmp_path / "made" / "where").read_text() in ("node1\n", "node2\n")
 
 
 def test_the_commands_of_the_guide_run(cluster: Cluster, zih: Laptop) -> None:

@@ -94,17 +94,6 @@ def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Lapt
     assert (read.status, read.stdout) == (5, "e x\n"), read
 
 
-def test_a_folder_is_sent_first_and_what_the_job_makes_comes_back(
-    engines_laptop: Laptop, tmp_path: Path
-) -> None:
-    (proj := tmp_path / "proj").mkdir()
-    (proj / "train.sh").write_text("mkdir -p made; command -v jupyter >made/it")
-    words = ("--image", SIF, *RUNTIME[:2], "--sync", str(proj), "--back", "made/*", "--rm")
-    done = engines_laptop.jlr("run", "lab", *words, "--", "sh", "train.sh", timeout=60)
-    assert done.status == 0, done
-    assert (proj / "made" / "it").read_text() == "/opt/jupyter/bin/jupyter\n"
-
-
 def test_stop_ends_all_of_it_and_remove_deletes_its_files(
     session: Session, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> None:
@@ -130,7 +119,7 @@ def test_doctor_proves_an_image_to_the_kernels_answer_and_removes_what_it_made(
 
 
 def test_a_job_runs_in_an_image_of_its_own(
-    engines_laptop: Laptop, engines_host: EnginesHost
+    engines_laptop: Laptop, engines_host: EnginesHost, tmp_path: Path
 ) -> None:
     told_it = 'command -v jupyter; echo "$SECRET"; ls -A /tmp; pwd'
     words = ("--image", SIF, "-e", f"SECRET={SECRET}", "-w", "/opt", *RUNTIME[:2])
@@ -153,6 +142,10 @@ def test_a_job_runs_in_an_image_of_its_own(
     stopped = engines_laptop.jlr("stop", f"lab/{begun.stdout.strip()}", timeout=60)
     assert stopped.status == 0, stopped
     assert not [line for line in command_lines(engines_host) if "sleep 1000" in line]
+    synced = ("--image", SIF, *RUNTIME[:2], "--sync", str(tmp_path), "--back", "made/*")
+    (tmp_path / "train.sh").write_text("mkdir made; pwd >made/it")
+    engines_laptop.jlr("run", "lab", *synced, "--", "sh", "train.sh", timeout=60)
+    assert (tmp_path / "made" / "it").read_text() == "/workspace\n"
 
 
 def test_a_folder_is_an_image_too_and_gpus_are_passed_in(

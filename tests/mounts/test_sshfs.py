@@ -14,20 +14,11 @@ import psutil
 import pytest
 
 from jlremote.errors import JlrError, Usage
-from jlremote.hosts.context import Context
 from jlremote.laptop.sessions import MountRecord
 from jlremote.mounts import sshfs, system
 from jlremote.mounts.mount import MountRequest, mount
 from jlremote.mounts.sshfs import CONNECTOR
-from jlremote.mounts.system import (
-    Holder,
-    Linux,
-    MacOS,
-    MountPoint,
-    System,
-    Windows,
-    this_system,
-)
+from jlremote.mounts.system import Holder, Linux, MacOS, MountPoint, System, this_system
 
 
 @pytest.fixture
@@ -143,30 +134,27 @@ def test_an_sshfs_that_does_not_end_is_ended(
 
 
 def test_each_platform_has_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    for platform, kind in (("linux", Linux), ("darwin", MacOS), ("win32", Windows)):
+    for platform, kind in (("linux", Linux), ("darwin", MacOS), ("win32", system.Windows)):
         monkeypatch.setattr(sys, "platform", platform)
         assert isinstance(this_system(), kind)
 
 
-def test_windows_is_told_to_install_sshfs_win_or_to_copy(nothing_installed: Path) -> None:
-    hint = hint_of(Windows())
-    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in hint
-    assert "jlr cp" in hint
-
-
-def test_sshfs_win_is_found_where_its_installer_puts_it(
+def test_windows_is_told_to_install_sshfs_win_or_to_copy_and_finds_it_there(
     nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hint = hint_of(system.Windows())
+    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in hint
+    assert "jlr cp" in hint
     folder = nothing_installed / r"\SSHFS-Win\bin"  # one name on this system
     monkeypatch.setenv("PROGRAMFILES", f"{nothing_installed}/")
     folder.mkdir()
     (folder / "sshfs.exe").touch(mode=0o755)
-    assert Windows().sshfs() == str(folder / "sshfs.exe")
+    assert system.Windows().sshfs() == str(folder / "sshfs.exe")
 
 
 def test_windows_runs_sshfs_win_for_this_user_alone_and_follows_no_links(tmp_path: Path) -> None:
     mount = MountRecord("X:", "/srv/p", "dgx", "cont1", None, False, 0)
-    argv = sshfs.argv(program(tmp_path, "3.7.3"), mount, Windows.options)
+    argv = sshfs.argv(program(tmp_path, "3.7.3"), mount, system.Windows.options)
     options = (
         f"ssh_command={Path(sys.executable).name} -P -m {CONNECTOR} {mount.name},"
         "fsname=dgx:/srv/p,reconnect,idmap=user,nosuid,nodev,"
@@ -175,22 +163,20 @@ def test_windows_runs_sshfs_win_for_this_user_alone_and_follows_no_links(tmp_pat
     assert argv[1:] == ("-o", options, "jlr:/srv/p", "X:")
 
 
-def test_windows_mounts_nothing_that_could_be_changed_although_it_must_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Windows, "sshfs", lambda _: "sshfs.exe")
-    monkeypatch.setattr("jlremote.mounts.mount.this_system", Windows)
+def test_windows_makes_no_mount_that_must_be_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system.Windows, "sshfs", lambda _: "sshfs.exe")
+    monkeypatch.setattr("jlremote.mounts.mount.this_system", system.Windows)
     with pytest.raises(Usage, match="no read-only mounts"):
-        mount(MountRequest("X:", read_only=True), cast("Context", None))
+        mount(MountRequest("X:", read_only=True), cast("Any", None))
 
 
 def test_windows_keeps_a_mount_in_which_a_program_works(monkeypatch: pytest.MonkeyPatch) -> None:
     working = SimpleNamespace(pid=7, info={"name": "pwsh.exe", "cwd": "X:\\src"})
     monkeypatch.setattr(psutil, "process_iter", lambda _: [working])
-    assert Windows().holders("X:") == [Holder(7, "pwsh.exe", "works in")]
-    refused = [Windows().unmount(path, lazily=False) for path in ("X:", "Y:")]
-    assert refused == ["it is busy", None]
-    assert Windows().unmount("X:", lazily=True) is None
+    assert system.Windows().holders("X:") == [Holder(7, "pwsh.exe", "works in")]
+    unmount = system.Windows().unmount
+    assert unmount("X:", lazily=False) == "it is busy"
+    assert unmount("Y:", lazily=False) is unmount("X:", lazily=True) is None
 
 
 def partition(kind: str) -> Any:
