@@ -90,7 +90,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Any:
             fake.reach = reach
             return fake
 
-        forward = SimpleNamespace(local_port=1, server=object())
+        forward = SimpleNamespace(local_port=1, server=SimpleNamespace(ours=True))
         session = SessionRecord("dgx", "cont1", "docker", 8888)
         monkeypatch.setattr(execution, "answering", lambda *_: (session, forward, ""))
         monkeypatch.setattr(execution, "KernelSocket", FakeKernel)
