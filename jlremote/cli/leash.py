@@ -20,7 +20,7 @@ from jlremote.laptop.typed_place import TypedPlace, leash, off_leash, with_path
 # By command, the parameters that may be given, and those that may name a file of this machine.
 ALLOWED = {
     "cp": ("recursive preserve", "paths"),
-    "exec": ("code notebook timeout no_wait interrupt json_lines", "session file out"),
+    "exec": ("code notebook timeout no_wait interrupt json_lines", "session file out sync"),
     "gpus": ("host watch", ""),
     "job logs": ("job follow tail since", ""),
     "job wait": ("jobs", ""),
