@@ -1,22 +1,47 @@
-"""A process on the host whose streams are the user's terminal, or stdin and stdout."""
+"""A process on the host whose streams are the user's terminal, or stdin and stdout.
+
+What outlasts its connection is attached to again by itself, as soon as the link is back.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from typing import Protocol
 
-from jlremote.errors import LinkLost
+from jlremote.errors import HostKeyChanged, Unreachable
+from jlremote.link.client.dial import LinkStuck
+from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 
 _PIECE = 256 << 10
+# What may be over in a moment. Without its VPN a laptop may find another host by that name; no
+# secret is sent to it.
+_AWAY = (Unreachable, LinkStuck, HostKeyChanged)
+_WAITING = b"connection lost, waiting; Enter ~. ends it\r\n"
+_BACK = b"connected again\r\n"
+# How long one attempt to attach again may wait in the link, and the least time between two.
+_PATIENCE_SECONDS, _PAUSE_SECONDS = 60.0, 1.0
+# How long a link may take to end what runs in the terminal, before that is left to it.
+_END_SECONDS = 2.0
 
 
 class TerminalClosed(Exception):
     """The person typed `~.` or closed the terminal, so what runs there is to end."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """How to attach again to what outlasts its connection."""
+
+    host: Link  # which asks the person nothing: all keys belong to the terminal
+    # Returns the script; it gets how many bytes of output were shown.
+    script: Callable[[int], str]
 
 
 class Screen(Protocol):
@@ -51,27 +76,20 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
     return TerminalKind(screen.kind, screen.size) if screen.kind else None
 
 
-def run_attached(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> int:
+def run_attached(
+    opened: AbstractContextManager[RemoteProcess], screen: Screen, again: Again | None = None
+) -> int:
     """Connect a process to the screen, end it at last, and return its exit status.
 
     Raises:
         TerminalClosed: the user typed `~.` or closed the terminal.
-        LinkLost: the connection broke.
+        LinkLost: the connection broke, and it is not to be attached to `again`, or was ended on
+            purpose.
     """
     with opened as process:
         process.wait_connected()
         with screen.taken():
-            typing = _Typing(process, screen)
-            typing.start()
-            try:
-                for stream, data in process:
-                    screen.show(stream, data)
-            except LinkLost:
-                if typing.hung_up:
-                    raise TerminalClosed from None
-                raise
-    assert process.status is not None
-    return process.status
+            return _Attachment(process, screen, again).to_the_end()
 
 
 def carry(
@@ -94,22 +112,105 @@ def carry(
                 rest = rest[write(rest) :]
 
 
-class _Typing(threading.Thread):
-    """The thread that passes keys on, until the process ends."""
+class _Attachment:
+    """A process that is connected to the screen, with a thread for each direction.
 
-    def __init__(self, process: RemoteProcess, screen: Screen) -> None:
-        super().__init__(daemon=True)
-        self.hung_up = False
-        self._process = process
+    The main thread only waits: however stuck the link is, `~.` ends it.
+    """
+
+    def __init__(self, process: RemoteProcess, screen: Screen, again: Again | None) -> None:
+        self._process: RemoteProcess | None = process  # `None` while the connection is away
         self._screen = screen
+        self._again = again
+        self._shown = 0
+        self._status: int | None = None
+        self._failure: Exception | None = None
+        self._lost: Exception | None = None
+        self._closed = False
+        self._over = threading.Event()
 
-    def run(self) -> None:
+    def to_the_end(self) -> int:
+        threading.Thread(target=self._type, daemon=True).start()
+        if self._screen.kind is None:  # a Ctrl-C comes as a signal
+            self._show_all()
+        else:
+            threading.Thread(target=self._show_all, daemon=True).start()
+            try:
+                self._over.wait()
+            except BaseException:
+                self._close()
+                raise
+        if self._closed:
+            raise TerminalClosed
+        if self._failure is not None:
+            raise self._failure
+        assert self._status is not None
+        return self._status
+
+    def _type(self) -> None:
         try:
             for event in self._screen.typed():
+                process = self._process
+                if process is None:
+                    continue
                 if isinstance(event, os.terminal_size):
-                    self._process.resize(event)
-                elif not self._process.give(event):
+                    process.resize(event)
+                elif not process.give(event) and self._again is None:
                     return
         except TerminalClosed:
-            self.hung_up = True
-            self._process.hang_up()
+            self._close()
+
+    def _close(self) -> None:
+        self._closed = True
+        if (process := self._process) is not None:
+            process.hang_up()
+            self._over.wait(_END_SECONDS)
+        self._over.set()
+
+    def _show_all(self) -> None:
+        try:
+            assert self._process is not None
+            self._show(self._process)
+            while self._status is None:
+                self._attach(self._wanted_again())
+        except Exception as failure:  # noqa: BLE001 - for the main thread
+            self._failure = failure
+        finally:
+            self._over.set()
+
+    def _show(self, process: RemoteProcess) -> None:
+        """Show the output to its end, or until a connection is lost that may come back."""
+        try:
+            for stream, data in process:
+                self._screen.show(stream, data)
+                self._shown += len(data)
+            self._status = process.status
+        except _AWAY as lost:
+            self._process, self._lost = None, lost
+            process.leave()
+            self._wanted_again()
+            self._screen.recover()
+            self._screen.show("stdout", _WAITING)
+
+    def _wanted_again(self) -> Again:
+        """Return how to attach again; raise the loss if that is not wanted."""
+        if self._again is None or self._closed or self._again.host.disconnected:
+            assert self._lost is not None
+            raise self._lost
+        return self._again
+
+    def _attach(self, again: Again) -> None:
+        began = time.monotonic()
+        try:
+            again.host.status(connect=True, patience=_PATIENCE_SECONDS)
+            script = again.script(self._shown)
+            with again.host.process(script, terminal_of(self._screen)) as process:
+                process.wait_connected()
+                self._screen.show("stdout", _BACK)
+                process.resize(self._screen.size)  # it may have changed meanwhile
+                self._process = process
+                self._show(process)
+        except _AWAY as lost:
+            self._lost = lost
+        if self._status is None:
+            self._over.wait(max(0.0, began + _PAUSE_SECONDS - time.monotonic()))

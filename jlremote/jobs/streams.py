@@ -5,9 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.hosts.attached_process import Screen, TerminalClosed, run_attached, terminal_of
+from jlremote.hosts.attached_process import (
+    Again,
+    Screen,
+    TerminalClosed,
+    run_attached,
+    terminal_of,
+)
 from jlremote.hosts.context import Context
 from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
@@ -18,39 +25,61 @@ from jlremote.link.client.remote_process import RemoteProcess
 def attach(
     handle: JobHandle, screen: Screen, context: Context, detach_keys: str | None
 ) -> tuple[int, bool]:
-    """Connect the terminal to a job that runs, or start it there.
+    """Connect the terminal to a job that runs, or start it there; again after each loss.
 
     Return its exit code and `True`, or 0 and `False` if it was left running, by the keys that
     detach or by `~.`.
 
     Raises:
         JlrError: the job could not be started; it is deleted.
-        LinkLost: the connection broke; the job goes on.
+        LinkLost: the connection was ended on purpose; the job goes on.
     """
     selector, first = handle.selector, handle.job.state == "created"
+    again = f"`jlr job attach {selector}` attaches again"
     assert isinstance(handle.backend, ContainerJobs), "no other jobs have a terminal"
     script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
+    whole = first or bool(handle.starting)
+    back = _again(handle, script if whole else None, detach_keys, again)
     try:
-        run_attached(handle.host.process(script, terminal_of(screen)), screen)
+        run_attached(handle.host.process(script, terminal_of(screen)), screen, back)
     except TerminalClosed:
         screen.recover()
+        context.progress.note(f"left `{selector}` as it is; {again}")
+        return 0, False
     except LinkLost as lost:
         screen.recover()
         raise LinkLost(
             f"{lost.message}; `{selector}` keeps running",
-            hint=f"`jlr job attach {selector}` attaches again, `jlr job stop {selector}` ends it",
+            hint=f"{again}, `jlr job stop {selector}` ends it",
         ) from lost
     job = handle.again()
     if job.state == "created":
         known_jobs.remove(handle)
         raise JlrError(f"`{selector}` did not start: {job.detail or 'the engine says why above'}")
     if not job.over:
-        again = f"`jlr job attach {selector}` attaches again"
         context.progress.note(f"`{selector}` keeps running; {again}")
         return 0, False
     if job.detail:
         context.progress.note(f"`{selector}` ended: {job.detail}")
     return job.exit_code or 0, True
+
+
+def _again(handle: JobHandle, start: str | None, detach_keys: str | None, hint: str) -> Again:
+    """Return how to attach to a job again.
+
+    What it printed meanwhile comes first if all before was shown, as it is from its `start` on.
+    """
+    silent = replace(handle, host=handle.host.unasked(hint))
+
+    def script(shown: int) -> str:
+        job, backend = silent.again(), silent.backend
+        assert isinstance(backend, ContainerJobs), "no other jobs have a terminal"
+        if start and job.state == "created":
+            return start
+        missed = f"stty -opost\n{backend.rest(job.key, shown, 0)}" if start else ""
+        return missed + ("" if job.over else backend.attach(job.key, detach_keys, first=False))
+
+    return Again(silent.host, script)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jlremote.errors import LinkLost, NotBegun, NotFound
 from jlremote.hosts.attached_process import (
+    Again,
     Screen,
     TerminalClosed,
     run_attached,
@@ -147,6 +148,8 @@ def _note_forced(host: Link, context: Context) -> None:
 def _kept(
     place: ShellPlace, request: ShellRequest, label: str, screen: Screen, context: Context
 ) -> int:
+    import secrets  # which loads more than a short command has time for
+
     from jlremote.place.host.contract import run_script
     from jlremote.place.runtimes.runtime import Attachment
     from jlremote.place.runtimes.scripts import shell_scripts
@@ -165,12 +168,19 @@ def _kept(
         )
     if looked == 0:
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
-    script = shell_scripts.kept_script(place.runtime, place.name, attached, request.command, name)
+    mark = secrets.token_hex(8)
+    begin = shell_scripts.argv_of(place.runtime, place.name, attached, request.command, sized=False)
+    script = shell_scripts.kept_script(begin, name, mark)
+    back = Again(
+        host.unasked(f"{again} attaches again"),
+        lambda _shown: shell_scripts.again_script(name, mark),
+    )
     try:
-        status = run_attached(host.process(script, terminal_of(screen)), screen)
+        status = run_attached(host.process(script, terminal_of(screen)), screen, back)
     except TerminalClosed:
         screen.recover()
-        status = 0
+        context.progress.note(f"left the shell there; {again} attaches again")
+        return 0
     except NotBegun:
         raise
     except LinkLost as lost:

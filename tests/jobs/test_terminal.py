@@ -10,7 +10,9 @@ from tests.cli.terminal import Terminal
 from tests.jobs.parts import SECONDS, Jobs, at_terminal
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.shell.parts import LOST
 
 
 def answers(terminal: Terminal, command: str, answer: str) -> None:
@@ -47,8 +49,12 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
     with at_terminal(owner, "job", "attach", name) as terminal:
         answers(terminal, "echo is $kept", "is 4")
         sshd.drop_connections()
-        assert terminal.process.wait(SECONDS) == 5
-        terminal.wait_for(f"`lab/{name}` keeps")
+        terminal.wait_for(LOST)
+        terminal.wait_for("connected again")
+        answers(terminal, "echo back $kept", "back 4")
+        terminal.type("\r~.")
+        assert terminal.process.wait(SECONDS) == 0
+        terminal.wait_for(f"`jlr job attach lab/{name}` attaches again")
     with at_terminal(owner, "job", "attach", name, "--detach-keys", "ctrl-]") as terminal:
         answers(terminal, "echo still $kept", "still 4")
         terminal.type("\x1d")
@@ -57,6 +63,33 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         answers(terminal, "echo last $kept", "last 4")
         terminal.type("exit $((kept + 5))\r")
         assert terminal.process.wait(SECONDS) == 9
+    assert owner.jlr("job", "attach", f"lab/{name}").status == 6, "`--rm` was asked for"
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_what_a_job_printed_while_the_connection_was_away_is_shown_once(
+    owner: Laptop, sshd: SSHServer, containers: ContainerFactory, goes_on: bool
+) -> None:
+    name = containers.name()
+    script = "echo one; until [ -e /go ]; do sleep .1; done; seq 2 200; " + "read x; " * goes_on
+    run = ("run", "lab", "--image", "lab/plain", "--name", name, "-it", "--rm")
+    with at_terminal(owner, *run, "--", "sh", "-c", f"{script} exit 5") as terminal:
+        terminal.wait_for("one\r\n")
+        sshd.stop()
+        try:
+            terminal.wait_for(LOST)
+            containers.engine.docker("exec", name, "touch", "/go")
+            log = ("logs", name)
+            wait_until(lambda: "200" in containers.engine.docker(*log), "all of its output")
+        finally:
+            sshd.start()
+        terminal.wait_for("\r\n200\r\n")
+        shown = terminal.screen.splitlines()
+        assert [shown.count(line) for line in ("one", *map(str, range(2, 201)))] == [1] * 200
+        if goes_on:
+            terminal.type("\r")
+        assert terminal.process.wait(SECONDS) == 5
+        assert terminal.echoes()
     assert owner.jlr("job", "attach", f"lab/{name}").status == 6, "`--rm` was asked for"
 
 

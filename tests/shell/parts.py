@@ -10,6 +10,8 @@ from tests.cli.terminal import Terminal
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 
+LOST = "connection lost, waiting; Enter ~. ends it"
+
 
 @contextmanager
 def shell(laptop: Laptop, *words: str, kind: str = "xterm-256color") -> Iterator[Terminal]:

@@ -83,7 +83,8 @@ def attach(
     with --rm is deleted afterwards.
 
     A job that has a terminal (`jlr run -it`) gets this one, with Ctrl-C, until it ends or you leave
-    it by ctrl-p,ctrl-q. With -i one that was begun with -i gets the stdin of this command.
+    it by ctrl-p,ctrl-q or `~.`; after a lost connection it attaches again by itself. With -i one
+    that was begun with -i gets the stdin of this command.
 
     Examples:
         jlr job attach
@@ -197,8 +198,9 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
     here it gets none there, and its bytes stay unchanged.
 
     `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
-    process there gets SIGHUP, as with ssh. With --keep it keeps running, and the same command
-    attaches to it again from any machine; tmux's own keys (ctrl-b d) and `~.` detach.
+    process there gets SIGHUP, as with ssh. With --keep it keeps running, and this terminal attaches
+    again by itself once the host is back, or the same command from any machine; tmux's own keys
+    (ctrl-b d) and `~.` detach.
 
     Examples:
         jlr shell dgx/cont1 htop                     # in any container, also without Jupyter

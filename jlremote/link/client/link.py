@@ -21,7 +21,7 @@ from jlremote.link.wire.protocol import DATA, Message
 from jlremote.link.wire.states import LoginShell, login_shell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import announced, new_marker, run_steps
-from jlremote.questions import Asker
+from jlremote.questions import Asker, NeverAsks
 
 if TYPE_CHECKING:
     from jlremote.jupyter.endpoint import Endpoint
@@ -94,6 +94,12 @@ class Link:
             self._look_for_answer,
             events.waiting,
         )
+
+    def unasked(self, hint: str) -> Link:
+        """Return a link to the host for requests that ask and tell nothing; see `NeverAsks`."""
+        events = LinkEvents(on_start=self._events.on_start, explain=self._events.explain)
+        config, agent = self._files.ssh_config, self._caller.agent_socket
+        return Link(self.name, config, NeverAsks(hint), events, agent_socket=agent)
 
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES

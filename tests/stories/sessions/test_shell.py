@@ -69,17 +69,10 @@ class FakeProcess:
         self.got.append("hung up")
 
 
-def typing(screen: FakeScreen, *, takes: int = 9) -> tuple[attached_process._Typing, list[Any]]:
-    process = FakeProcess(takes)
-    thread = attached_process._Typing(cast(RemoteProcess, process), screen)
-    thread.run()
-    return thread, process.got
-
-
 def test_keys_and_sizes_are_passed_on() -> None:
-    thread, got = typing(FakeScreen(b"l", b"s", SIZE, b""))
-    assert got == [b"l", b"s", SIZE, b""]
-    assert not thread.hung_up
+    process, screen = FakeProcess(9), FakeScreen(b"l", b"s", SIZE, b"")
+    attached_process._Attachment(cast(RemoteProcess, process), screen, None)._type()
+    assert process.got == [b"l", b"s", SIZE, b""]
 
 
 def test_a_shell_is_kept_only_by_tmux() -> None:

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from jlremote.errors import NotFound
 from jlremote.place.host import process_mark
 from jlremote.place.host.shell_text import IF_MISSING, KEEP_ODD_VARIABLES, command_line
 from jlremote.place.host.sudo import SUDO, endable
@@ -103,6 +104,7 @@ def argv_of(
 
 NO_TMUX = 127  # sh: command not found
 _TMUX = ("tmux", "-u", "-L", "jlr")
+_MARK = "@jlr-mark"  # of the terminal that attached last, an option of tmux's session
 _FOLDER = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/shells/$(uname -n)"'
 
 
@@ -119,14 +121,12 @@ def look(name: str) -> str:
     return f"command -v tmux >/dev/null || exit {NO_TMUX}\n{there} 2>/dev/null\n"
 
 
-def kept_script(
-    runtime: Runtime, place: str, attached: Attachment, argv: tuple[str, ...], name: str
-) -> str:
+def kept_script(begin: tuple[str, ...], name: str, mark: str) -> str:
     """Return the script that runs a shell or command in tmux, or attaches to the one that runs.
 
     Other terminals that show it are detached. Its exit status is the shell's, 0 if that goes on.
+    The random `mark` tells whether another terminal has taken it since.
     """
-    begin = argv_of(runtime, place, attached, argv, sized=False)
     inside = f'rm -f "$1"\n{command_line(begin)}\necho $? >"$1"\n'
     # tmux's server does not have the variables that lead sudo to its password.
     passed = (
@@ -135,10 +135,40 @@ def kept_script(
         else ""
     )
     new = command_line((*_TMUX, "new-session", "-A", "-D", "-s", name))
+    took = command_line(("set-option", "-t", f"={name}:", _MARK, mark))
     return f"""\
-folder={_FOLDER}; status="$folder"/{shlex.quote(name.replace("/", "%"))}
-(umask 077; mkdir -p "$folder") || exit
-{KNOWN_TERMINAL}{new} {passed}sh -c {shlex.quote(inside)} sh "$status" || exit
+{_status_file(name)}(umask 077; mkdir -p "$folder") || exit
+{KNOWN_TERMINAL}{new} {passed}sh -c {shlex.quote(inside)} sh "$status" \\; {took} || exit
+{_its_status(name)}"""
+
+
+def again_script(name: str, mark: str) -> str:
+    """Return the script that attaches, after a loss, to the shell that has our mark.
+
+    Where that cannot be, it says why, and exits with the shell's status if it has ended.
+    """
+    target = ("-t", f"={name}:")
+    marked = command_line((*_TMUX, "show-options", "-v", *target, _MARK))
+    attach = command_line((*_TMUX, "attach-session", "-d", *target))
+    return f"""\
+{_status_file(name)}{KNOWN_TERMINAL}if {look(name)}then
+  [ "$({marked})" = {mark} ] || {{ echo 'another terminal has taken the shell'; exit 0; }}
+  {attach}
+elif [ -f "$status" ]; then
+  echo "the shell has ended meanwhile: exit code $(cat "$status")"
+else
+  echo 'the shell is gone, and has left no exit code'
+  exit {NotFound.exit_code}
+fi
+{_its_status(name)}"""
+
+
+def _status_file(name: str) -> str:
+    return f'folder={_FOLDER}; status="$folder"/{shlex.quote(name.replace("/", "%"))}\n'
+
+
+def _its_status(name: str) -> str:
+    return f"""\
 {look(name)}[ $? != 0 ] || exit 0
 read -r code <"$status" && rm -f "$status"
 exit "${{code:-1}}"
