@@ -104,7 +104,6 @@ def argv_of(
 
 NO_TMUX = 127  # sh: command not found
 _TMUX = ("tmux", "-u", "-L", "jlr")
-_MARK = "@jlr-mark"  # of the terminal that attached last, an option of tmux's session
 _FOLDER = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/shells/$(uname -n)"'
 
 
@@ -135,24 +134,21 @@ def kept_script(begin: tuple[str, ...], name: str, mark: str) -> str:
         else ""
     )
     new = command_line((*_TMUX, "new-session", "-A", "-D", "-s", name))
-    took = command_line(("set-option", "-t", f"={name}:", _MARK, mark))
     return f"""\
-{_status_file(name)}(umask 077; mkdir -p "$folder") || exit
-{KNOWN_TERMINAL}{new} {passed}sh -c {shlex.quote(inside)} sh "$status" \\; {took} || exit
+{_files(name, mark)}(umask 077; mkdir -p "$folder" && echo "$mark" >"$taken") || exit
+{KNOWN_TERMINAL}{new} {passed}sh -c {shlex.quote(inside)} sh "$status" || exit
 {_its_status(name)}"""
 
 
 def again_script(name: str, mark: str) -> str:
-    """Return the script that attaches, after a loss, to the shell that has our mark.
+    """Return the script that attaches, after a loss, to the shell that our mark has taken last.
 
     Where that cannot be, it says why, and exits with the shell's status if it has ended.
     """
-    target = ("-t", f"={name}:")
-    marked = command_line((*_TMUX, "show-options", "-v", *target, _MARK))
-    attach = command_line((*_TMUX, "attach-session", "-d", *target))
+    attach = command_line((*_TMUX, "attach-session", "-d", "-t", f"={name}"))
     return f"""\
-{_status_file(name)}{KNOWN_TERMINAL}if {look(name)}then
-  [ "$({marked})" = {mark} ] || {{ echo 'another terminal has taken the shell'; exit 0; }}
+{_files(name, mark)}{KNOWN_TERMINAL}is_ours || {{ echo 'another terminal has the shell'; exit 0; }}
+if {look(name)}then
   {attach}
 elif [ -f "$status" ]; then
   echo "the shell has ended meanwhile: exit code $(cat "$status")"
@@ -163,14 +159,18 @@ fi
 {_its_status(name)}"""
 
 
-def _status_file(name: str) -> str:
-    return f'folder={_FOLDER}; status="$folder"/{shlex.quote(name.replace("/", "%"))}\n'
+def _files(name: str, mark: str) -> str:
+    return f"""\
+folder={_FOLDER}; status="$folder"/{shlex.quote(name.replace("/", "%"))}
+mark={mark}; taken="$status.taken"
+is_ours() {{ [ "$(cat "$taken" 2>/dev/null)" = "$mark" ]; }}
+"""
 
 
 def _its_status(name: str) -> str:
     return f"""\
-{look(name)}[ $? != 0 ] || exit 0
-read -r code <"$status" && rm -f "$status"
+{look(name)}[ $? != 0 ] && is_ours || exit 0
+read -r code <"$status" && rm -f "$status" "$taken"
 exit "${{code:-1}}"
 """
 
