@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 from jlremote.errors import HostKeyChanged, Unreachable
@@ -19,7 +18,6 @@ from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 
-_PIECE = 256 << 10
 # What may be over in a moment. Without its VPN a laptop may find another host by that name; no
 # secret is sent to it.
 _AWAY = (Unreachable, LinkStuck, HostKeyChanged)
@@ -29,19 +27,16 @@ _BACK = b"connected again\r\n"
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 60.0, 1.0
 # How long a link may take to end what runs in the terminal, before that is left to it.
 _END_SECONDS = 2.0
+_PIECE = 256 << 10
 
 
 class TerminalClosed(Exception):
     """The person typed `~.` or closed the terminal, so what runs there is to end."""
 
 
-@dataclass(frozen=True)
-class Again:
-    """How to attach again to what outlasts its connection."""
-
-    host: Link  # which asks the person nothing: all keys belong to the terminal
-    # Returns the script; it gets how many bytes of output were shown.
-    script: Callable[[int], str]
+# Returns the script that attaches again. It gets a link that asks the person nothing, for all keys
+# belong to the terminal, and how many bytes of output were shown.
+Again = Callable[[Link, int], str]
 
 
 class Screen(Protocol):
@@ -77,19 +72,29 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
 
 
 def run_attached(
-    opened: AbstractContextManager[RemoteProcess], screen: Screen, again: Again | None = None
+    opened: AbstractContextManager[RemoteProcess],
+    screen: Screen,
+    back: tuple[Link, Again] | None = None,
 ) -> int:
     """Connect a process to the screen, end it at last, and return its exit status.
 
     Raises:
         TerminalClosed: the user typed `~.` or closed the terminal.
-        LinkLost: the connection broke, and it is not to be attached to `again`, or was ended on
-            purpose.
+        LinkLost: the connection broke; one that may come `back` was ended on purpose.
     """
     with opened as process:
         process.wait_connected()
         with screen.taken():
-            return _Attachment(process, screen, again).to_the_end()
+            return _Attachment(process, screen, back).to_the_end()
+
+
+def run_lasting(host: Link, script: str, screen: Screen, again: Again, hint: str) -> int:
+    """Do as `run_attached` with what outlasts its connection: attach to it `again` after a loss.
+
+    Where a login would ask the person, its error has the `hint`.
+    """
+    opened = host.process(script, terminal_of(screen))
+    return run_attached(opened, screen, (host.unasked(hint), again))
 
 
 def carry(
@@ -118,10 +123,12 @@ class _Attachment:
     The main thread only waits: however stuck the link is, `~.` ends it.
     """
 
-    def __init__(self, process: RemoteProcess, screen: Screen, again: Again | None) -> None:
+    def __init__(
+        self, process: RemoteProcess, screen: Screen, back: tuple[Link, Again] | None
+    ) -> None:
         self._process: RemoteProcess | None = process  # `None` while the connection is away
         self._screen = screen
-        self._again = again
+        self._back = back
         self._shown = 0
         self._status: int | None = None
         self._failure: Exception | None = None
@@ -155,7 +162,7 @@ class _Attachment:
                     continue
                 if isinstance(event, os.terminal_size):
                     process.resize(event)
-                elif not process.give(event) and self._again is None:
+                elif not process.give(event) and self._back is None:
                     return
         except TerminalClosed:
             self._close()
@@ -172,7 +179,7 @@ class _Attachment:
             assert self._process is not None
             self._show(self._process)
             while self._status is None:
-                self._attach(self._wanted_again())
+                self._attach(*self._way_back())
         except Exception as failure:  # noqa: BLE001 - for the main thread
             self._failure = failure
         finally:
@@ -188,23 +195,23 @@ class _Attachment:
         except _AWAY as lost:
             self._process, self._lost = None, lost
             process.leave()
-            self._wanted_again()
+            self._way_back()
             self._screen.recover()
             self._screen.show("stdout", _WAITING)
 
-    def _wanted_again(self) -> Again:
+    def _way_back(self) -> tuple[Link, Again]:
         """Return how to attach again; raise the loss if that is not wanted."""
-        if self._again is None or self._closed or self._again.host.disconnected:
+        if self._back is None or self._closed or self._back[0].disconnected:
             assert self._lost is not None
             raise self._lost
-        return self._again
+        return self._back
 
-    def _attach(self, again: Again) -> None:
+    def _attach(self, host: Link, again: Again) -> None:
         began = time.monotonic()
         try:
-            again.host.status(connect=True, patience=_PATIENCE_SECONDS)
-            script = again.script(self._shown)
-            with again.host.process(script, terminal_of(self._screen)) as process:
+            host.status(connect=True, patience=_PATIENCE_SECONDS)
+            script = again(host, self._shown)
+            with host.process(script, terminal_of(self._screen)) as process:
                 process.wait_connected()
                 self._screen.show("stdout", _BACK)
                 process.resize(self._screen.size)  # it may have changed meanwhile

@@ -8,17 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.hosts.attached_process import (
-    Again,
-    Screen,
-    TerminalClosed,
-    run_attached,
-    terminal_of,
-)
+from jlremote.hosts.attached_process import Again, Screen, TerminalClosed, run_lasting
 from jlremote.hosts.context import Context
 from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import JobHandle
+from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess
 
 
@@ -38,10 +33,9 @@ def attach(
     again = f"`jlr job attach {selector}` attaches again"
     assert isinstance(handle.backend, ContainerJobs), "no other jobs have a terminal"
     script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
-    whole = first or bool(handle.starting)
-    back = _again(handle, script if whole else None, detach_keys, again)
+    back = _again(handle, script if first or handle.starting else None, detach_keys)
     try:
-        run_attached(handle.host.process(script, terminal_of(screen)), screen, back)
+        run_lasting(handle.host, script, screen, back, again)
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"left `{selector}` as it is; {again}")
@@ -64,22 +58,21 @@ def attach(
     return job.exit_code or 0, True
 
 
-def _again(handle: JobHandle, start: str | None, detach_keys: str | None, hint: str) -> Again:
+def _again(handle: JobHandle, start: str | None, detach_keys: str | None) -> Again:
     """Return how to attach to a job again.
 
     What it printed meanwhile comes first if all before was shown, as it is from its `start` on.
     """
-    silent = replace(handle, host=handle.host.unasked(hint))
 
-    def script(shown: int) -> str:
-        job, backend = silent.again(), silent.backend
+    def script(host: Link, shown: int) -> str:
+        job, backend = replace(handle, host=host).again(), handle.backend
         assert isinstance(backend, ContainerJobs), "no other jobs have a terminal"
         if start and job.state == "created":
             return start
         missed = f"stty -opost\n{backend.rest(job.key, shown, 0)}" if start else ""
         return missed + ("" if job.over else backend.attach(job.key, detach_keys, first=False))
 
-    return Again(silent.host, script)
+    return script
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from jlremote.errors import LinkLost, NotBegun, NotFound
 from jlremote.hosts.attached_process import (
-    Again,
     Screen,
     TerminalClosed,
     run_attached,
+    run_lasting,
     terminal_of,
 )
 from jlremote.hosts.context import Context
@@ -171,12 +171,9 @@ def _kept(
     mark = secrets.token_hex(8)
     begin = shell_scripts.argv_of(place.runtime, place.name, attached, request.command, sized=False)
     script = shell_scripts.kept_script(begin, name, mark)
-    back = Again(
-        host.unasked(f"{again} attaches again"),
-        lambda _shown: shell_scripts.again_script(name, mark),
-    )
+    back = shell_scripts.again_script(name, mark)
     try:
-        status = run_attached(host.process(script, terminal_of(screen)), screen, back)
+        status = run_lasting(host, script, screen, lambda *_: back, f"{again} attaches again")
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"left the shell there; {again} attaches again")

@@ -135,7 +135,7 @@ def kept_script(begin: tuple[str, ...], name: str, mark: str) -> str:
     )
     new = command_line((*_TMUX, "new-session", "-A", "-D", "-s", name))
     return f"""\
-{_files(name, mark)}(umask 077; mkdir -p "$folder" && echo "$mark" >"$taken") || exit
+{_files(name, mark)}(umask 077; mkdir -p "$folder" && printf %s "$mark" >"$taken") || exit
 {KNOWN_TERMINAL}{new} {passed}sh -c {shlex.quote(inside)} sh "$status" || exit
 {_its_status(name)}"""
 
@@ -151,7 +151,7 @@ def again_script(name: str, mark: str) -> str:
 if {look(name)}then
   {attach}
 elif [ -f "$status" ]; then
-  echo "the shell has ended meanwhile: exit code $(cat "$status")"
+  printf 'the shell has ended meanwhile: exit code %s\n' "$(cat "$status")"
 else
   echo 'the shell is gone, and has left no exit code'
   exit {NotFound.exit_code}
