@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
-from jlremote.errors import HostKeyChanged, Unreachable
+from jlremote.errors import HostKeyChanged, LinkLost, NotBegun, Unreachable
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
@@ -91,10 +91,17 @@ def run_attached(
 def run_lasting(host: Link, script: str, screen: Screen, again: Again, hint: str) -> int:
     """Do as `run_attached` with what outlasts its connection: attach to it `again` after a loss.
 
-    Where a login would ask the person, its error has the `hint`.
+    An error that ends that, as of a login that would ask the person, has the `hint`.
     """
     opened = host.process(script, terminal_of(screen))
-    return run_attached(opened, screen, (host.unasked(hint), again))
+    try:
+        return run_attached(opened, screen, (host.unasked(hint), again))
+    except NotBegun:
+        raise
+    except LinkLost as lost:
+        screen.recover()
+        why = f"{lost.message}; what runs in the terminal keeps running"
+        raise LinkLost(why, hint=hint) from lost
 
 
 def carry(

@@ -40,12 +40,6 @@ def attach(
         screen.recover()
         context.progress.note(f"left `{selector}` as it is; {again}")
         return 0, False
-    except LinkLost as lost:
-        screen.recover()
-        raise LinkLost(
-            f"{lost.message}; `{selector}` keeps running",
-            hint=f"{again}, `jlr job stop {selector}` ends it",
-        ) from lost
     job = handle.again()
     if job.state == "created":
         known_jobs.remove(handle)

@@ -157,7 +157,8 @@ def _kept(
     host, size = place.host, screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     name = shell_scripts.session(place.runtime, None if place.is_host else place.name, label)
-    again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
+    words = f"--keep{f' --name {label}' if label else ''}"
+    again = f"`jlr shell {place.selector} {words}` attaches again"
 
     looked = run_script(host, shell_scripts.look(name)).status
     if looked == shell_scripts.NO_TMUX:
@@ -173,19 +174,13 @@ def _kept(
     script = shell_scripts.kept_script(begin, name, mark)
     back = shell_scripts.again_script(name, mark)
     try:
-        status = run_lasting(host, script, screen, lambda *_: back, f"{again} attaches again")
+        status = run_lasting(host, script, screen, lambda *_: back, again)
     except TerminalClosed:
         screen.recover()
-        context.progress.note(f"left the shell there; {again} attaches again")
+        context.progress.note(f"left the shell there; {again}")
         return 0
-    except NotBegun:
-        raise
-    except LinkLost as lost:
-        screen.recover()
-        why = f"{lost.message}; what runs in the terminal keeps running"
-        raise LinkLost(why, hint=f"{again} attaches again") from lost
     if status == 0 and run_script(host, shell_scripts.look(name)).status == 0:
-        context.progress.note(f"the shell keeps running; {again} attaches again")
+        context.progress.note(f"the shell keeps running; {again}")
     return status
 
 
