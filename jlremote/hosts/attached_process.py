@@ -139,7 +139,6 @@ class _Attachment:
         self._shown = 0
         self._status: int | None = None
         self._failure: Exception | None = None
-        self._lost: Exception | None = None
         self._closed = False
         self._over = threading.Event()
 
@@ -156,9 +155,9 @@ class _Attachment:
                 raise
         if self._closed:
             raise TerminalClosed
-        if self._failure is not None:
+        if self._status is None:
+            assert self._failure is not None
             raise self._failure
-        assert self._status is not None
         return self._status
 
     def _type(self) -> None:
@@ -200,7 +199,7 @@ class _Attachment:
                 self._shown += len(data)
             self._status = process.status
         except _AWAY as lost:
-            self._process, self._lost = None, lost
+            self._process, self._failure = None, lost
             process.leave()
             self._way_back()
             self._screen.recover()
@@ -209,8 +208,8 @@ class _Attachment:
     def _way_back(self) -> tuple[Link, Again]:
         """Return how to attach again; raise the loss if that is not wanted."""
         if self._back is None or self._closed or self._back[0].disconnected:
-            assert self._lost is not None
-            raise self._lost
+            assert self._failure is not None
+            raise self._failure
         return self._back
 
     def _attach(self, host: Link, again: Again) -> None:
@@ -225,6 +224,6 @@ class _Attachment:
                 self._process = process
                 self._show(process)
         except _AWAY as lost:
-            self._lost = lost
+            self._failure = lost
         if self._status is None:
             self._over.wait(max(0.0, began + _PAUSE_SECONDS - time.monotonic()))

@@ -48,7 +48,8 @@ class ShellRequest:
     user: str | None = None  # `USER[:GROUP]` in the container
     workdir: str | None = None  # the folder to begin in
     detach_keys: str | None = None  # as the engine's own `--detach-keys`
-    keep: str | None = None  # the name by which tmux keeps it; empty for the place's first one
+    keep: bool | None = None  # whether tmux keeps it; `None` as the settings say
+    label: str = ""  # the name by which tmux keeps it; empty for the place's first one
     as_shared: bool = False  # whether another user's session may be joined
 
 
@@ -79,14 +80,22 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    known = known_place(request.where, context) if request.keep is None else None
-    if known is not None:
+    known = None if request.keep else known_place(request.where, context)
+    if known is not None and not _is_kept(known[0], request, screen):
         with suppress(Unproved):
             return _run(*known, request, screen, context, checked=False)
     place = place_of(request.where, context, as_shared=request.as_shared)
-    if request.keep is not None:
-        return _kept(place, request, request.keep, screen, context)
+    if _is_kept(place.host, request, screen):
+        return _kept(place, request, screen, context)
     return _run(place.host, place.served, request, screen, context, checked=True)
+
+
+def _is_kept(host: Link, request: ShellRequest, screen: Screen) -> bool:
+    if request.keep is not None or request.command or screen.kind is None:
+        return bool(request.keep)
+    from jlremote.laptop.settings import settings
+
+    return settings.load().chosen(host.name, {}).get("keep") is True
 
 
 def known_place(where: str | None, context: Context) -> tuple[Link, SshPlace] | None:
@@ -145,22 +154,25 @@ def _note_forced(host: Link, context: Context) -> None:
         )
 
 
-def _kept(
-    place: ShellPlace, request: ShellRequest, label: str, screen: Screen, context: Context
-) -> int:
+def _kept(place: ShellPlace, request: ShellRequest, screen: Screen, context: Context) -> int:
     import secrets  # which loads more than a short command has time for
 
     from jlremote.place.host.contract import run_script
     from jlremote.place.runtimes.runtime import Attachment
     from jlremote.place.runtimes.scripts import shell_scripts
 
-    host, size = place.host, screen.size if screen.kind else None
-    attached = Attachment(size, request.user, request.workdir, request.detach_keys)
-    name = shell_scripts.session(place.runtime, None if place.is_host else place.name, label)
+    host = place.host
+    attached = Attachment(screen.size, request.user, request.workdir, request.detach_keys)
+    own = None if place.is_host else place.name
+    label = request.label if request.keep else _free_label(place, own)
+    name = shell_scripts.session(place.runtime, own, label)
     words = f"--keep{f' --name {label}' if label else ''}"
     again = f"`jlr shell {place.selector} {words}` attaches again"
 
     looked = run_script(host, shell_scripts.look(name)).status
+    if looked == shell_scripts.NO_TMUX and request.keep is None:
+        context.progress.note(f"`{host.name}` has no tmux, so this ends with the connection")
+        return _run(host, place.served, request, screen, context, checked=True)
     if looked == shell_scripts.NO_TMUX:
         raise NotFound(
             f"`{host.name}` has no tmux, which would keep the shell",
@@ -182,6 +194,15 @@ def _kept(
     if status == 0 and run_script(host, shell_scripts.look(name)).status == 0:
         context.progress.note(f"the shell keeps running; {again}")
     return status
+
+
+def _free_label(place: ShellPlace, own: str | None) -> str:
+    """Return the first label whose shell no terminal shows: none is taken from it unasked."""
+    from jlremote.place.runtimes.scripts.shell_scripts import SHOWN, session
+
+    shown = place.host.run({"shown": SHOWN})["shown"].stdout.splitlines()
+    labels = ("", *map(str, range(2, len(shown) + 3)))
+    return next(label for label in labels if session(place.runtime, own, label) not in shown)
 
 
 def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> ShellPlace:

@@ -190,3 +190,37 @@ def test_a_connection_that_is_ended_on_purpose_is_not_waited_for(owner: Laptop, 
         assert terminal.process.wait(PATIENCE) == 5
         terminal.wait_for(f"`jlr shell quick --keep --name {name}`")
         assert LOST not in terminal.screen
+
+
+def test_a_setting_keeps_each_terminal_and_takes_none_from_another(
+    owner: Laptop, account: Account
+) -> None:
+    owner.settle("[hosts.quick]\nkeep = true\n")
+    try:
+        with shell(owner, "quick") as first:
+            assert wait_shown(account, 1) == ["host"]
+            second = Terminal(("shell", "quick"), laptop=owner)
+            assert sorted(wait_shown(account, 2)) == ["host", "host/2"]
+            second.type("\r~.")
+            assert second.process.wait(PATIENCE) == 0
+            second.close()
+            with shell(owner, "quick") as third:
+                third.wait_for("attached again to the shell")
+                assert sorted(wait_shown(account, 2)) == ["host", "host/2"]
+                for terminal in (first, third):
+                    terminal.type("exit 3\r")
+                    assert terminal.process.wait(PATIENCE) == 3
+        assert tmux(account, "list-sessions") == "", "nothing is left of what was ended"
+        for words in (("quick", "--no-keep"), ("quick", "--", "bash")):
+            with shell(owner, *words) as plain:
+                plain.wait_for("$ ")
+                assert tmux(account, "list-sessions") == ""
+    finally:
+        owner.settings.unlink()
+
+
+def wait_shown(account: Account, count: int) -> list[str]:
+    """Return the names of the kept shells that a terminal shows, once there are so many."""
+    form = ("list-sessions", "-F", "#{?session_attached,#{session_name},}")
+    wait_until(lambda: len(tmux(account, *form).split()) == count, "the shells")
+    return tmux(account, *form).split()

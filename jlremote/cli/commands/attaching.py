@@ -184,10 +184,12 @@ def document(host: str, job: Job) -> dict[str, Any]:
     "--detach-keys KEYS",
     "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
 )
-@option("--keep", "Keep the shell on the host with tmux; the same command attaches again.")
+@option(
+    "--keep/--no-keep", "Keep the shell on the host with tmux; the same command attaches again."
+)
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
-def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options: Any) -> int:
+def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int:
     """Open a terminal in a session's container, or run a command there.
 
     LINE is for the shell there, as with ssh, so `rsync -e "jlr shell"` and
@@ -200,7 +202,8 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
     `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
     process there gets SIGHUP, as with ssh. With --keep it keeps running, and this terminal attaches
     again by itself once the host is back, or the same command from any machine; tmux's own keys
-    (ctrl-b d) and `~.` detach.
+    (ctrl-b d) and `~.` detach. `keep = true` in the settings keeps each terminal without a command,
+    and one that no other terminal shows is attached to first.
 
     Examples:
         jlr shell dgx/cont1 htop                     # in any container, also without Jupyter
@@ -214,19 +217,19 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
     from jlremote.sessions import shell as workflow
 
     screen = LocalTerminal()
-    request = workflow.ShellRequest(**options, keep=_label(screen, keep=keep, name=name))
+    _check_kept(screen, name, keep=options["keep"])
+    request = workflow.ShellRequest(**options, label=name or "")
     return workflow.shell(request, screen, invocation.context())
 
 
-def _label(screen: LocalTerminal, *, keep: bool, name: str | None) -> str | None:
+def _check_kept(screen: LocalTerminal, name: str | None, *, keep: bool | None) -> None:
     if not keep:
         if name is not None:
             raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")
-        return None
+        return
     if screen.kind is None:
         raise Usage("`--keep` needs a terminal here", hint="`jlr run … --detach` is for scripts")
     if name is not None and not is_name(name):
         raise Usage(
             f"invalid name `{one_line(name)}`", hint="use letters, digits, `_`, `.` and `-`"
         )
-    return name or ""

@@ -104,6 +104,9 @@ def argv_of(
 
 NO_TMUX = 127  # sh: command not found
 _TMUX = ("tmux", "-u", "-L", "jlr")
+# Prints the names of the shells that a terminal shows.
+_SHOWN_NAME = "#{?session_attached,#{session_name},}"
+SHOWN = f"{command_line((*_TMUX, 'list-sessions', '-F', _SHOWN_NAME))} 2>/dev/null\n"
 _FOLDER = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/shells/$(uname -n)"'
 
 
