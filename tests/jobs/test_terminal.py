@@ -46,17 +46,12 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         one for one in json.loads(owner.jlr("job", "list", "--json").stdout) if one["name"] == name
     ]
     assert (job["state"], job["terminal"]) == ("running", True)
-    with at_terminal(owner, "job", "attach", name) as terminal:
+    with at_terminal(owner, "job", "attach", name, "--detach-keys", "ctrl-]") as terminal:
         answers(terminal, "echo is $kept", "is 4")
         sshd.drop_connections()
         terminal.wait_for(LOST)
         terminal.wait_for("connected again")
         answers(terminal, "echo back $kept", "back 4")
-        terminal.type("\r~.")
-        assert terminal.process.wait(SECONDS) == 0
-        terminal.wait_for(f"`jlr job attach lab/{name}` attaches again")
-    with at_terminal(owner, "job", "attach", name, "--detach-keys", "ctrl-]") as terminal:
-        answers(terminal, "echo still $kept", "still 4")
         terminal.type("\x1d")
         assert terminal.process.wait(SECONDS) == 0
     with at_terminal(owner, "job", "attach", name) as terminal:
@@ -79,8 +74,7 @@ def test_what_a_job_printed_while_the_connection_was_away_is_shown_once(
         try:
             terminal.wait_for(LOST)
             containers.engine.docker("exec", name, "touch", "/go")
-            log = ("logs", name)
-            wait_until(lambda: "200" in containers.engine.docker(*log), "all of its output")
+            wait_until(lambda: "200" in containers.engine.docker("logs", name), "its output")
         finally:
             sshd.start()
         terminal.wait_for("\r\n200\r\n")
@@ -118,5 +112,6 @@ def test_a_terminal_that_cannot_be_given_is_refused(
         answers(terminal, "echo $((40 + 2))", "42")
         terminal.type("~.")
         assert terminal.process.wait(SECONDS) == 0
+        terminal.wait_for(f"`jlr job attach lab/{name}` attaches again")
         assert terminal.echoes()
     assert owner.jlr("rm", name, "--force", "--yes").status == 0

@@ -75,23 +75,17 @@ def test_keys_and_sizes_are_passed_on() -> None:
     assert process.got == [b"l", b"s", SIZE, b""]
 
 
-def test_a_shell_is_kept_only_by_tmux() -> None:
-    host = cast(Link, FakeHost("dgx", {"script": Completed(shell_scripts.NO_TMUX, "", "")}))
+def test_a_shell_is_kept_only_by_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = Completed(shell_scripts.NO_TMUX, "", "")
+    host = cast(Link, FakeHost("dgx", {"script": missing, "shown": missing}))
     place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
     request = shell.ShellRequest("dgx", keep=True)
     with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
         shell._kept(place, request, FakeScreen(), context())
     assert "`jlr shell dgx` opens one that ends with the connection" in (caught.value.hint or "")
-
-
-def test_where_a_setting_keeps_shells_and_tmux_is_missing_one_opens_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    missing = Completed(shell_scripts.NO_TMUX, "", "")
-    host = cast(Link, FakeHost("dgx", {"script": missing, "shown": missing}))
-    place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
     monkeypatch.setattr(shell, "_run", lambda *_, **__: 3)
-    assert shell._kept(place, shell.ShellRequest("dgx"), FakeScreen(), context()) == 3
+    by_setting = shell.ShellRequest("dgx")
+    assert shell._kept(place, by_setting, FakeScreen(), context()) == 3
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def kept_script(begin: tuple[str, ...], name: str, mark: str) -> str:
     )
     new = command_line((*_TMUX, "new-session", "-A", "-D", "-s", name))
     return f"""\
-{_files(name, mark)}(umask 077; mkdir -p "$folder" && printf %s "$mark" >"$taken") || exit
+{_files(name)}(umask 077; mkdir -p "$folder" && echo {mark} >"$taken") || exit
 {KNOWN_TERMINAL}{new} {passed}sh -c {shlex.quote(inside)} sh "$status" || exit
 {_its_status(name)}"""
 
@@ -150,8 +150,10 @@ def again_script(name: str, mark: str) -> str:
     """
     attach = command_line((*_TMUX, "attach-session", "-d", "-t", f"={name}"))
     return f"""\
-{_files(name, mark)}{KNOWN_TERMINAL}is_ours || {{ echo 'another terminal has the shell'; exit 0; }}
-if {look(name)}then
+{_files(name)}{KNOWN_TERMINAL}if [ "$(cat "$taken")" != {mark} ]; then
+  echo 'another terminal has the shell'
+  exit 0
+elif {look(name)}then
   {attach}
 elif [ -f "$status" ]; then
   printf 'the shell has ended meanwhile: exit code %s\n' "$(cat "$status")"
@@ -162,18 +164,16 @@ fi
 {_its_status(name)}"""
 
 
-def _files(name: str, mark: str) -> str:
-    return f"""\
-folder={_FOLDER}; status="$folder"/{shlex.quote(name.replace("/", "%"))}
-mark={mark}; taken="$status.taken"
-is_ours() {{ [ "$(cat "$taken" 2>/dev/null)" = "$mark" ]; }}
-"""
+def _files(name: str) -> str:
+    file = shlex.quote(name.replace("/", "%"))
+    return f'folder={_FOLDER}; status="$folder"/{file}; taken="$status.taken"\n'
 
 
+# The status stays in its file: the script of a connection that is lost may come to this first.
 def _its_status(name: str) -> str:
     return f"""\
-{look(name)}[ $? != 0 ] && is_ours || exit 0
-read -r code <"$status" && rm -f "$status" "$taken"
+{look(name)}[ $? != 0 ] || exit 0
+read -r code <"$status"
 exit "${{code:-1}}"
 """
 
