@@ -83,8 +83,6 @@ def test_what_a_job_printed_while_the_connection_was_away_is_shown_once(
         if goes_on:
             terminal.type("\r")
         assert terminal.process.wait(SECONDS) == 5
-        assert terminal.echoes()
-    assert owner.jlr("job", "attach", f"lab/{name}").status == 6, "`--rm` was asked for"
 
 
 def test_a_terminal_that_cannot_be_given_is_refused(
