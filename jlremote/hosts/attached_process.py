@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
-from jlremote.errors import HostKeyChanged, LinkLost, NotBegun, Unreachable
+from jlremote.errors import Authentication, HostKeyChanged, LinkLost, NotBegun, Unreachable
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
@@ -91,17 +91,16 @@ def run_attached(
 def run_lasting(host: Link, script: str, screen: Screen, again: Again, hint: str) -> int:
     """Do as `run_attached` with what outlasts its connection: attach to it `again` after a loss.
 
-    An error that ends that, as of a login that would ask the person, has the `hint`.
+    An error that ends that, as of a login that is refused or would ask, has the `hint`.
     """
     opened = host.process(script, terminal_of(screen))
     try:
         return run_attached(opened, screen, (host.unasked(hint), again))
-    except NotBegun:
+    except (LinkLost, Authentication) as lost:
+        if not isinstance(lost, NotBegun):
+            screen.recover()
+            lost.message, lost.hint = f"{lost.message}; what runs there keeps running", hint
         raise
-    except LinkLost as lost:
-        screen.recover()
-        why = f"{lost.message}; what runs in the terminal keeps running"
-        raise LinkLost(why, hint=hint) from lost
 
 
 def carry(
@@ -219,9 +218,9 @@ class _Attachment:
             script = again(host, self._shown)
             with host.process(script, terminal_of(self._screen)) as process:
                 process.wait_connected()
-                self._screen.show("stdout", _BACK)
-                process.resize(self._screen.size)  # it may have changed meanwhile
                 self._process = process
+                process.resize(self._screen.size)  # it may have changed meanwhile
+                self._screen.show("stdout", _BACK)
                 self._show(process)
         except _AWAY as lost:
             self._failure = lost

@@ -63,7 +63,7 @@ def _again(handle: JobHandle, start: str | None, detach_keys: str | None) -> Aga
         assert isinstance(backend, ContainerJobs), "no other jobs have a terminal"
         if start and job.state == "created":
             return start
-        missed = f"stty -opost\n{backend.rest(job.key, shown, 0)}" if start else ""
+        missed = f"stty -opost -echo\n{backend.rest(job.key, shown, 0)}" if start else ""
         return missed + ("" if job.over else backend.attach(job.key, detach_keys, first=False))
 
     return script
