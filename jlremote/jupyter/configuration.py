@@ -47,7 +47,12 @@ PARTS):
     except (ImportError, AttributeError):
         pass
 """
-_NOTES = 'os.path.dirname(os.environ["JUPYTER_RUNTIME_DIR"]) + "/output/cells"'
+_RECORDS = 'os.path.dirname(os.environ["JUPYTER_RUNTIME_DIR"]) + "/output'
+# The script of `reloads` finds notebooks by the application.
+_EXPOSED = """\
+for name in ("LabApp", "JupyterNotebookApp"):
+    settings[name].expose_app_in_browser = True
+"""
 
 # In milliseconds. Jupyter looks with each ping whether the last answer is older than the limit. So
 # a page that stands still for less is never thrown out, as on a laptop that is short of memory. (A
@@ -140,9 +145,11 @@ def files(
     ours = [(module, act, '"PACKAGE"') for module, act in _OF_EACH]
     own = {}
     if record:
-        common += recorder.BEGIN
+        common += recorder.BEGIN + _EXPOSED
         own[recorder.PROGRAM_FILE] = recorder.program()
-    newer = [("newer", "note_cells", _NOTES)] if record else []
+    newer = []
+    if record:
+        newer = [("newer", "note_cells", f'{_RECORDS}/cells"'), ("reloads", "show", f'{_RECORDS}"')]
     if idle_stop:
         newer.append(("newer", "keep", str(idle_stop)))
     for module, *_ in (*ours, *newer):

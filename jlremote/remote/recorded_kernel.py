@@ -151,6 +151,8 @@ class RecordedKernel:
             kind, parent = header["msg_type"], self.parent[1]
             if kind in RECORDED or kind in ("status", "execute_input", "shutdown_reply"):
                 content = json.loads(parts[3].decode("utf-8", "replace"))
+                if kind == "execute_input":  # a page knows by it what it runs itself
+                    content["client"] = as_text(parent, "session")
                 self.record(kind, content, as_text(parent, "msg_id"), as_text(parent, "msg_type"))
         except Exception as failure:  # noqa: BLE001 - a kernel may publish what it likes
             print("no message of Jupyter's:", failure, file=sys.stderr, flush=True)

@@ -45,12 +45,12 @@ class LocalServer:
 
 
 @contextmanager
-def local_server(folder: Path, faster: int = 1) -> Iterator[LocalServer]:
-    """Start one, whose pings and their limit are as much faster."""
+def local_server(folder: Path, faster: int = 1, *, record: bool = False) -> Iterator[LocalServer]:
+    """Start one, whose pings and their limit are as much faster; it may have a recorder."""
     config, runtime, root = (folder / name for name in ("config", "runtime", "root"))
     for each in (config, runtime, root):
         each.mkdir(parents=True)
-    for name, text in configuration.files("here", "here.localhost", record=False).items():
+    for name, text in configuration.files("here", "here.localhost", record=record).items():
         for number in (configuration.PING_INTERVAL, configuration.PING_LIMIT):
             text = text.replace(f"={number}", f"={number // faster}")
         (config / name).write_text(text)

@@ -14,10 +14,13 @@ Jupyter's error pages and headers name its `base_url`, and who knows that can as
 that is kept to it. So nothing is answered outside that path.
 
 It is for each server since Notebook 6, on Python 3.6 and newer. Notebook 6 itself does not `fetch`.
+A page before JupyterLab 4 that is loaded while a cell runs says where output is; see `reloads`.
 """
 
+import os
 import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from tornado.web import ErrorHandler
@@ -90,6 +93,29 @@ SCRIPT = """\
 })();
 </script>"""
 
+WHERE = """\
+<script>
+addEventListener("load", () => {
+  const line = document.createElement("p");
+  line.textContent = "A cell runs. What it printed before this page was loaded: `jlr output`";
+  line.style = "position: fixed; right: 2em; bottom: 2em; z-index: 9999; padding: 1em; "
+    + "color: black; background: #ffd";
+  line.onclick = () => line.remove();
+  document.body.append(line);
+});
+</script>"""
+
+
+def where() -> str:
+    """Return the script that says where output is if a page before JupyterLab 4 lacks some."""
+    try:
+        if int(import_module("jupyterlab").__version__.split(".")[0]) >= 4:
+            return ""
+    except ImportError:  # Notebook 6 alone
+        pass
+    running = Path(os.environ["JUPYTER_RUNTIME_DIR"]).parent / "output" / "running"
+    return WHERE if running.is_file() and running.stat().st_size else ""
+
 
 def ask_again(package: str) -> None:
     """Put the script into the pages of a server's package, `jupyter_server` or `notebook`."""
@@ -112,7 +138,7 @@ def begin_pages(handler: Any) -> None:
         page = render(self, name, **names)
         if not isinstance(page, str) or SCRIPT in page:
             return page
-        return page.replace("<head>", "<head>" + SCRIPT, 1)
+        return page.replace("<head>", "<head>" + SCRIPT + where(), 1)
 
     handler.render_template = with_script
 
