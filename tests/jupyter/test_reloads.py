@@ -15,9 +15,14 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from jlremote.jupyter.in_server import pages, reloads
 from tests.jupyter.local_server import LocalServer, local_server
+from tests.jupyter.parts import AGES
 from tests.lab.browser import SECONDS, outputs
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.long import LONG
+from tests.outages.parts import CELL, lines
+from tests.sessions.parts import started
 
 pytestmark = pytest.mark.lab  # JupyterLab itself runs
 
@@ -85,9 +90,13 @@ def opened(page: Page, server: LocalServer, file: Path) -> None:
     expect(page.locator(".jp-Notebook .jp-CodeCell").first).to_be_visible(timeout=SECONDS)
 
 
+IDLE = """[...(window.jupyterapp?.shell?.widgets("main") ?? [])].some(
+    (panel) => panel.sessionContext?.session?.kernel?.status === "idle")"""
+
+
 def run_all(page: Page, count: int) -> None:
     """Run that many cells, the first one first, once a kernel is there."""
-    expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
+    page.wait_for_function(IDLE, timeout=SECONDS)
     page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
     for _ in range(count):
         page.keyboard.press("Shift+Enter")
@@ -108,7 +117,7 @@ def shown_text(page: Page) -> str:
 
 def saved(page: Page, file: Path) -> list[Any]:
     """Save once a kernel is there; return what each cell has, of a notebook that is valid."""
-    expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
+    page.wait_for_function(IDLE, timeout=SECONDS)
     with page.expect_response(lambda answer: "/checkpoints" in answer.url, timeout=SECONDS):
         page.keyboard.press("Control+s")
     notebook = json.loads(file.read_text())
@@ -269,3 +278,35 @@ def test_a_page_before_jupyterlab_4_says_where_output_is_while_a_cell_runs(
     assert "`jlr output`" in pages.where()
     running.write_text("")
     assert pages.where() == ""
+
+
+def test_a_page_of_notebook_7_in_a_container_shows_each_line_once(
+    laptop: Laptop, container: ContainerFactory, page: Page
+) -> None:
+    session = started(laptop, container("lab/ages", options=AGES["Notebook 7"].options))
+    session.write_notebook("a%20b.ipynb", CELL.format(count=60, pause=0.2))
+    page.goto(f"http://{session.base}notebooks/a%20b.ipynb?token={session.token}", timeout=SECONDS)
+    page.wait_for_function(IDLE, timeout=SECONDS)
+    page.reload(timeout=SECONDS)  # the new container's address may have cost it its stylesheet
+    run_all(page, 1)
+    wait_until(lambda: "line 3" in outputs(page), "the first lines")
+    for _ in range(2):
+        page.reload(timeout=SECONDS)
+        page.wait_for_timeout(2000)
+    await_end(page, "[1]:")
+    assert lines(page) == list(range(60))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["JupyterLab 3", "Notebook 6"])
+def test_an_older_page_that_is_loaded_while_a_cell_runs_names_jlr_output(
+    laptop: Laptop, container: ContainerFactory, page: Page, name: str
+) -> None:
+    session = started(laptop, container("lab/ages", options=AGES[name].options))
+    page.goto(session.url, timeout=SECONDS)
+    line = page.get_by_text("`jlr output`")
+    with session.notebook("long.ipynb") as kernel:
+        page.wait_for_timeout(2000)
+        expect(line).to_have_count(0)
+        kernel.send("import time; time.sleep(90)")
+        wait_until(lambda: page.reload() is not None and line.is_visible(), "the line", timeout=60)

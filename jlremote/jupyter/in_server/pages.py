@@ -98,8 +98,7 @@ WHERE = """\
 addEventListener("load", () => {
   const line = document.createElement("p");
   line.textContent = "A cell runs. What it printed before this page was loaded: `jlr output`";
-  line.style = "position: fixed; right: 2em; bottom: 2em; z-index: 9999; padding: 1em; "
-    + "color: black; background: #ffd";
+  line.style = "position: fixed; right: 2em; bottom: 2em; z-index: 9999; background: #ffd";
   line.onclick = () => line.remove();
   document.body.append(line);
 });

@@ -37,7 +37,7 @@ SCRIPT = r"""<script>
 (() => {
   const PAUSE = 500;  // ms between two looks
   const NEWS = 6;  // looks after the last news
-  const GIVE_UP = 20;  // looks after which a cell is over whose kernel is idle
+  const GIVE_UP = 120;  // looks after which a cell is over whose kernel is idle
   const WIDGET = "application/vnd.jupyter.widget-view+json";
 
   class Reload {
@@ -131,7 +131,8 @@ SCRIPT = r"""<script>
       if (kind === "lost") return this.note(run, "some of its output was not recorded");
       run.ended = true;
       this.shown.set(run.request, run.model);
-      if (!run.model.isDisposed) run.model.executionCount = kind === "end" ? run.count : null;
+      if (run.model.isDisposed) return;
+      run.model.executionCount = kind === "end" ? run.count : null;
       run.model.executionState = "idle";
     }
 
@@ -220,12 +221,13 @@ class Unsaved:
     def _add(self, run: list[Record], record: Record) -> None:
         """Add a record to a run, without what it takes away again."""
         kind, content, last = record["kind"], record["content"], run[-1]
+        same = content.get("transient") == last["content"].get("transient")  # display
         if kind in SHOWN and last["kind"] == "clear_output":
             run[1:] = [each for each in run[1:] if each["kind"] not in (*SHOWN, "clear_output")]
         elif kind == last["kind"] == "stream" and content["name"] == last["content"]["name"]:
             last["content"].setdefault("more", []).append(content["text"])
             return
-        elif kind == last["kind"] == "update_display_data" and is_same(content, last["content"]):
+        elif kind == last["kind"] == "update_display_data" and same:
             run.pop()
         run.append(record)
 
@@ -262,11 +264,6 @@ def settled(text: str) -> str:
         lines.append(signs)
     # What follows goes on at the cursor.
     return "\n".join(lines) + ("\r" + signs[:at] if at < len(signs) else "")
-
-
-def is_same(update: Any, other: Any) -> bool:
-    """Return whether two updates are of one display."""
-    return bool(update["transient"]["display_id"] == other["transient"]["display_id"])
 
 
 def pieces(folder: Path) -> dict[str, list[Path]]:
@@ -338,11 +335,9 @@ def behind(folder: Path, kernel: str, at: str) -> tuple[str, bytes]:
 def answer(folder: Path, notebook: str, kernel: str, saved_at: float, at: str) -> bytes:
     """Return where the records end, whether they begin anew, and a record a line."""
     try:
-        now, found = behind(folder, kernel, at)
-        begins = False
+        begins, (now, found) = False, behind(folder, kernel, at)
     except LookupError:
-        now, found = first(folder, notebook, kernel, saved_at)
-        begins = True
+        begins, (now, found) = True, first(folder, notebook, kernel, saved_at)
     return json.dumps({"at": now, "begins": begins}).encode() + b"\n" + found
 
 
