@@ -94,9 +94,10 @@ IDLE = """[...(window.jupyterapp?.shell?.widgets("main") ?? [])].some(
     (panel) => panel.sessionContext?.session?.kernel?.status === "idle")"""
 
 
-def run_all(page: Page, count: int) -> None:
-    """Run that many cells, the first one first, once a kernel is there."""
-    page.wait_for_function(IDLE, timeout=SECONDS)
+def run_all(page: Page, count: int, *, idle: bool = True) -> None:
+    """Run that many cells, the first one first, once the kernel is idle."""
+    if idle:
+        page.wait_for_function(IDLE, timeout=SECONDS)
     page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
     for _ in range(count):
         page.keyboard.press("Shift+Enter")
@@ -192,6 +193,29 @@ def test_what_ran_while_no_page_was_open_is_shown_and_a_save_alone_writes_it(
     [(count, outputs), *others] = saved(page, file)
     assert (count, "".join(outputs[0]["text"])) == (1, "before\nafter\n")
     assert others == [(None, []), (None, [])]
+
+
+def test_of_two_pages_each_shows_what_the_other_runs_until_it_runs_the_cell_itself(
+    server: LocalServer, page: Page, file_chromium: BrowserContext
+) -> None:
+    file = write(server, "two.ipynb", CELL.format(count=60, pause=0.1))
+    opened(page, server, file)
+    page.wait_for_function(IDLE, timeout=SECONDS)
+    other = file_chromium.new_page()
+    opened(other, server, file)
+    other.wait_for_function(IDLE, timeout=SECONDS)
+    run_all(page, 1)
+    wait_until(lambda: 9 in lines(other), "the first lines")
+    await_end(page, "[1]:")
+    await_end(other, "[1]:")
+    assert lines(page) == lines(other) == list(range(60))
+    run_all(page, 1)
+    wait_until(lambda: other.get_by_text("[*]:").count() == 1, "the cell's next run")
+    run_all(other, 1, idle=False)
+    await_end(other, "[3]:")
+    await_end(page, "[2]:")
+    assert lines(page) == lines(other) == list(range(60))
+    other.close()
 
 
 def record(kind: str, request: str = "r1", time: float = 5, **content: Any) -> dict[str, Any]:

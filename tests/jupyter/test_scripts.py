@@ -207,6 +207,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jlr_pages.py",
         "jlr_resumption.py",
         "jlr_newer.py",
+        "jlr_reloads.py",
     }
 
 

@@ -105,7 +105,8 @@ SCRIPT = r"""<script>
     take(record) {
       const { kind, request, content } = record;
       const run = this.runs.get(request);
-      if (kind === "code") this.start(record);
+      if (run?.cell.outputArea?.future) this.runs.delete(request);  // the person has run it again
+      else if (kind === "code") this.start(record);
       else if (kind === "update_display_data") this.update(content);
       else if (kind === "kernel" || (kind === "lost" && !run)) {
         for (const each of this.runs.values()) if (!each.ended) this.tell(each, kind);
