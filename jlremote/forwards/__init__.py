@@ -3,7 +3,7 @@
 Read `local_ports` (choose a local port, hold a forward on it, put it back, restore it after a link
 has ended), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address` (the URLs
 of a forward, and what `jlr forward` shows) with `browser` and `loopback_page` (how a browser gets
-them).
+them), and `listening` (the ports on which programs of a session listen).
 
 Decisions:
 

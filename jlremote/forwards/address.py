@@ -31,24 +31,26 @@ def address_of(forward: ForwardStatus, name: str, path: str | None = None) -> Ad
 
 @dataclass(frozen=True)
 class PortReport:
-    """The forward of a further port of a session as it is right now."""
+    """A further port of a session as it is right now."""
 
     port: int  # TCP port in the container
-    local_port: int  # TCP port on 127.0.0.1
+    local_port: int | None  # TCP port on 127.0.0.1, `None` for a `running` program's
     state: str  # `up`, `closed` (nothing listens there), `taken` (by others), or a session's state
-    since: str | None = None  # ISO 8601 in UTC, `None` where it is unknown
+    since: str | None = None  # ISO 8601 in UTC, `None` where it is unknown; of a known `program`
     detail: str | None = None  # one sentence that says why, where the state is not `up`
     hostname: str = LOCALHOST  # its own name in a browser
     on_host: bool = False  # whether `port` is the host's, and not the container's
+    program: str | None = None  # what listens there, where that was asked
 
     @property
     def address(self) -> Address:
         """The URLs of the port; its program may refuse the browser's name."""
-        return Address(*(url(name, self.local_port) for name in (LOCALHOST, self.hostname)))
+        local = self.local_port
+        return Address(*(url(name, local) if local else "" for name in (LOCALHOST, self.hostname)))
 
     def to_json(self) -> dict[str, Any]:
         facts = {name: value for name, value in vars(self).items() if name != "hostname"}
-        return facts | vars(self.address)
+        return facts | {name: value or None for name, value in vars(self.address).items()}
 
 
 def reports(

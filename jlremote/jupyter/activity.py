@@ -23,7 +23,7 @@ from jlremote.remote import sending
 from jlremote.text import one_line
 from jlremote.untrusted import whole_number
 
-_PROCESSES = f"""\
+PROCESSES = f"""\
 own=; read -r own </proc/self/cgroup
 plain() {{ {TAKE_OUT} <"$1"; }}
 printf 'self{PRINT_FIELD}%s{PRINT_RECORD}' $$
@@ -46,13 +46,13 @@ _INITS = {"tini", "docker-init", "init", "catatonit", "podman-init", "dumb-init"
 _FILES = {"squashfuse", "squashfuse_ll", "fuse-overlayfs", "fuse2fs"}
 _LONG_SLEEP = re.compile(r"inf(inity)?|\d{5,}s?|\d+d")
 # In words of what jlr runs there for itself.
-_OURS = (sending.MARK, recorder.PROGRAM_FILE)
+OURS = (sending.MARK, recorder.PROGRAM_FILE)
 _SHOWN = 60
 
 
 def script(runtime: Runtime, container: Container) -> str:
     """Return the script that prints the processes of a session."""
-    return _PROCESSES.replace("OWNS", runtime.owns(container))
+    return PROCESSES.replace("OWNS", runtime.owns(container))
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Process:
     session: int  # the id of its process session
     terminal: bool  # whether it has a controlling terminal
     words: tuple[str, ...]  # its arguments
+    began: int = 0  # in ticks since the boot
 
     @property
     def program(self) -> str:
@@ -110,7 +111,7 @@ class Activity:
             if root.pid in aside:
                 continue
             words = " ".join(root.words)
-            if root.pid != 1 and any(ours in words for ours in (own_text, *_OURS)):
+            if root.pid != 1 and any(ours in words for ours in (own_text, *OURS)):
                 continue
             if root.terminal and root.program in _SHELLS and root.pid != 1:
                 runs = self._foremost(root)
@@ -190,9 +191,10 @@ def read(printed: str) -> Activity:
 
 def _process(stat: str, words: str) -> Process | None:
     """Return the process of a line of `/proc/PID/stat`; `None` for a dying one or the engine's."""
-    state, parent, _group, session, terminal, *_ = stat.rpartition(")")[2].split()
+    state, parent, _group, session, terminal, *more = stat.rpartition(")")[2].split()
     argv = tuple(word for word in words.split("\0") if word)
     if state in "ZX" or not argv or argv in _ENTERS or _ABOVE.match(argv[0]):
         return None
     pid, above, group = map(whole_number, (stat.split()[0], parent, session))
-    return Process(pid, above, group, terminal != "0", argv)
+    began = whole_number(more[14]) if more[14:] else 0
+    return Process(pid, above, group, terminal != "0", argv, began)

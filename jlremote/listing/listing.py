@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jlremote.errors import JlrError, NotFound
+from jlremote.forwards.listening import with_listening
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.halted import gpu_fault
@@ -141,8 +142,8 @@ def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
     return list(groups.values())
 
 
-def report(selector: str | None, context: Context) -> SessionReport:
-    """Report one session; the user may be asked, but not for one that was stopped.
+def report(selector: str | None, context: Context, *, listening: bool = False) -> SessionReport:
+    """Report a session, and maybe what listens there; nothing is asked for one that was stopped.
 
     Raises:
         NotFound: there is no such session.
@@ -154,6 +155,8 @@ def report(selector: str | None, context: Context) -> SessionReport:
     [shown] = with_mounts(known_sessions.of([record], context, connected_status), context)
     link = link_of(record, context)
     shown = known_sessions.with_cells(link, record, shown, idle=True)
+    if listening and shown.state == State.UP:
+        shown = replace(shown, ports=with_listening(shown.ports, link, record))
     lost = gpu_fault(link, record) if shown.state == State.UP else None
     if lost is None:
         return shown

@@ -43,7 +43,8 @@ def list_sessions(
     are not forwarded here, and `jlr open HOST/NAME` forwards one. Of several, `*` marks the one
     that other commands mean without SESSION. HOST may be a pool, `@NAME`.
 
-    With SESSION, show that one: its state and for how long, its URL, kernels, ports and mounts.
+    With SESSION, show that one: its state and for how long, its URL, kernels and mounts, and the
+    ports that are forwarded or on which programs listen there (`running`).
 
     Examples:
         jlr list
@@ -105,7 +106,7 @@ def _show_session(session: str | None, context: Context, later: Context | None) 
         return
     from jlremote.listing.listing import report
 
-    shown = report(session, context)
+    shown = report(session, context, listening=True)
     if as_json():
         answer_json(shown.to_json())
     else:
@@ -137,7 +138,7 @@ def _show(report: SessionReport) -> None:
     for line in reports.session_lines(report):
         answer(line)
     tables.show_section(report.kernels or (), reports.KERNELS)
-    tables.show_section(report.ports, reports.PORTS)
+    tables.show_section(report.ports, {**reports.PORTS, **reports.PROGRAM})
     tables.show_section(report.mounts, reports.MOUNTS)
     for reason in (*reports.port_reasons(report.ports), *reports.mount_reasons(report.mounts)):
         answer(reason)

@@ -188,10 +188,11 @@ KERNEL_SPECS: Columns[KernelSpec] = {
 }
 PORTS: Columns[PortReport] = {
     "PORT": lambda report: f"{report.port} of the host" if report.on_host else str(report.port),
-    "HERE": lambda report: shown(report.address),
+    "HERE": lambda report: shown(report.address) or "-",
     "STATE": lambda report: report.state,
     "SINCE": lambda report: _since(report.since),
 }
+PROGRAM: Columns[PortReport] = {"PROGRAM": lambda report: report.program or "-"}
 MOUNTS: Columns[MountReport] = {
     "MOUNTED AT": lambda report: report.record.local,
     "FOLDER": lambda report: f"{report.record.host}:{report.record.remote}",

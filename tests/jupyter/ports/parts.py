@@ -105,3 +105,15 @@ def probed(*rows: str, held: int | None = 77, user: int = 1000) -> str:
         "held": descriptors,
     }
     return "".join(f"{name}\037{value}\036" for name, value in told.items())
+
+
+def web_server(container: Container, port: int, *options: str) -> None:
+    """Run `python3 -m http.server` in a container."""
+    argv = ("python3", "-m", "http.server", str(port), *options)
+    container.engine.docker("exec", "--detach", container.name, *argv)
+
+
+def listed(laptop: Laptop, session: str) -> dict[int, dict[str, Any]]:
+    """Return what `jlr list SESSION --json` says of the ports there."""
+    report = json.loads(laptop.jlr("list", session, "--json").stdout)
+    return {port["port"]: port for port in report["ports"]}
