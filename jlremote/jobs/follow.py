@@ -16,6 +16,7 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.rollback import on_ctrl_c
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
+from jlremote.link.client.link import Link
 from jlremote.place.clusters.scheduler import SchedulerSilent
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_queue
@@ -214,7 +215,7 @@ def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
         Unreachable: the connection broke.
     """
     noted = ""
-    for printed in _groups(handle, backend.waiting(handle.job.key)):
+    for printed in groups(handle.host, backend.waiting(handle.job.key)):
         reason, reserved = _reason(handle, printed)
         if reason and reason != noted:
             sooner = _sooner(handle) if reserved else ""
@@ -225,7 +226,7 @@ def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
 def _wait_for_gpus(handle: JobHandle, backend: ProcessJobs, note: Note) -> None:
     """Wait until a job has its GPUs or ends; note each change of its place in the queue."""
     noted = ""
-    for printed in _groups(handle, backend.waiting(handle.job.key)):
+    for printed in groups(handle.host, backend.waiting(handle.job.key)):
         waits = kept_jobs.waits(printed)
         position = waits.partition(":")[0]
         if waits and position != noted:
@@ -233,10 +234,11 @@ def _wait_for_gpus(handle: JobHandle, backend: ProcessJobs, note: Note) -> None:
             noted = position
 
 
-def _groups(handle: JobHandle, script: str) -> Iterator[str]:
+def groups(link: Link, script: str) -> Iterator[str]:
+    """Yield the groups that a script prints as they come (`Unreachable`: the connection broke)."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     printed = ""
-    with handle.host.process(script) as process:
+    with link.process(script) as process:
         for stream, data in process:
             printed += decoder.decode(data) if stream == "stdout" else ""
             printed = printed[-_MOST:]

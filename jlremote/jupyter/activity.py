@@ -196,5 +196,4 @@ def _process(stat: str, words: str) -> Process | None:
     if state in "ZX" or not argv or argv in _ENTERS or _ABOVE.match(argv[0]):
         return None
     pid, above, group = map(whole_number, (stat.split()[0], parent, session))
-    began = whole_number(more[14]) if more[14:] else 0
-    return Process(pid, above, group, terminal != "0", argv, began)
+    return Process(pid, above, group, terminal != "0", argv, whole_number((more[14:] or "0")[0]))

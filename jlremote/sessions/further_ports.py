@@ -1,26 +1,37 @@
-"""`jlr forward`: further ports of a session, for TensorBoard or another web app."""
+"""`jlr forward`: further ports of a session, typed ones or what its programs begin to listen on."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+import socket
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 
-from jlremote.errors import Busy, NotFound
+from jlremote.errors import Busy, JlrError, NotFound, Unreachable
+from jlremote.forwards import listening
 from jlremote.forwards.address import PortReport, report, reports
+from jlremote.forwards.listening import Ports
 from jlremote.forwards.local_ports import check_free, hold, host_port
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import ASKS_NOTHING, Unreached, link_of, status_of, undisturbed
+from jlremote.hosts.links import ASKS_NOTHING, Unreached, connect, link_of, status_of, undisturbed
 from jlremote.hosts.rollback import undone_on_failure
+from jlremote.jobs.follow import AGAIN_SECONDS, groups
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.jupyter.locate import place_of
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import PortRecord
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
+
+# Of what `--auto` finds, as a container may open thousands: lines, and pages, in a minute.
+MOST, MOST_PAGES = 20, 3
+Followed = Generator[tuple[PortReport, bool]]
 
 
 def add(
@@ -117,3 +128,92 @@ def remove(selector: str | None, port: int, context: Context) -> None:
         )
     link_of(record, context).unforward(record.name, port)
     sessions.save(replace(record, ports=rest))
+
+
+def follow(selector: str | None, context: Context, *, pages: bool) -> Followed:
+    """Forward what begins to listen in a session; closing this ends these forwards.
+
+    Yield each port that is forwarded, has ended (`closed`) or is not forwarded; again, with true,
+    where its page is to be opened. Without `pages` no program is sent anything.
+    """
+    following = _Following(session_selection.chosen(selector, context), context, pages)
+    connect(link_of(following.record, context), context)
+    try:
+        while True:
+            with suppress(Unreachable):  # it goes on from there once the connection is back
+                yield from following.once()
+            time.sleep(AGAIN_SECONDS)
+    finally:
+        following.end(set(following.told))
+
+
+@dataclass
+class _Following:
+    """The ports of a session that were told; those with a local port were forwarded for it."""
+
+    record: SessionRecord
+    context: Context
+    pages: bool
+    told: Ports = field(default_factory=dict)
+    _counts: Counter[tuple[str, float]] = field(default_factory=Counter)  # by minute
+
+    def once(self) -> Followed:
+        """Follow until the script there ends, as it does with its container."""
+        link, now = link_of(self.record, self.context), None
+        for printed in groups(link, listening.script(link, self.record, follow=True)):
+            self.record = session_selection.chosen(self.record.selector, self.context)
+            if not self.record.forwarded:
+                raise NotFound("the session was stopped", hint=halted.again(self.record))
+            now = listening.read(printed, link, self.record, self.told)
+            if now is not None:  # else it is cut
+                yield from self._take(now)
+        if now is None:
+            raise JlrError(f"cannot see what listens in `{self.record.selector}`")
+
+    def end(self, ports: Set[int]) -> list[PortReport]:
+        """Remove the forwards of ports, and return those that had one."""
+        ended = [told for told in map(self.told.pop, ports) if told.local_port]
+        for each in ended:
+            with suppress(JlrError):  # a person may have removed it
+                remove(self.record.selector, each.port, self.context)
+        return ended
+
+    def _take(self, now: Ports) -> Followed:
+        for gone in self.end(self.told.keys() - now.keys()):
+            yield replace(gone, state="closed", detail="it has ended"), False
+        for port in sorted(now.keys() - self.told.keys()):
+            own = sum(told.local_port is not None for told in self.told.values())
+            if own < MOST and self._allowed("lines", MOST):
+                told = self.told[port] = self._forwarded(now[port])
+                yield told, False
+                if self.pages and _has_page(told) and self._allowed("pages", MOST_PAGES):
+                    yield told, True
+            elif self._allowed("full", 1, once=True):
+                yield replace(now[port], detail=f"no more than {MOST} are followed at once"), False
+
+    def _allowed(self, what: str, most: int, *, once: bool = False) -> bool:
+        """Return whether one more is not too many for this minute, and count it."""
+        minute = 0.0 if once else time.monotonic() // 60
+        self._counts[what, minute] += 1
+        return self._counts[what, minute] <= most
+
+    def _forwarded(self, port: PortReport) -> PortReport:
+        if port.detail or any(known.port == port.port for known in self.record.ports):
+            return replace(port, detail=port.detail or "it is forwarded already")
+        try:
+            made = add(self.record.selector, port.port, self.context)
+        except Busy as busy:
+            return replace(port, detail=busy.message)
+        if made.state == "up":
+            return replace(made, program=port.program, since=port.since)
+        remove(self.record.selector, port.port, self.context)
+        return replace(port, detail=made.detail)
+
+
+def _has_page(port: PortReport) -> bool:
+    """Return whether a forwarded port answers with a page under its name in a browser."""
+    name, local = port.hostname, port.local_port or 0
+    with suppress(OSError), socket.create_connection((LOCALHOST, local), timeout=5) as program:
+        program.sendall(f"GET / HTTP/1.1\r\nHost: {name}:{local}\r\n\r\n".encode())
+        return program.recv(64)[:10] in (b"HTTP/1.0 2", b"HTTP/1.1 2", b"HTTP/1.0 3", b"HTTP/1.1 3")
+    return False

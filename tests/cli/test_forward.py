@@ -53,6 +53,8 @@ def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
         (("1", "--remove", "2"), "`jlr forward SESSION --remove 2`"),
         (("cont1", "1", "--remove", "2"), "`jlr forward cont1 --remove 2`"),
         (("cont1", "--host"), "`--host` needs a port"),
+        (("cont1", "6006", "--auto"), "`--auto` and `PORT` cannot be combined"),
+        (("--auto", "--remove", "6006"), "`--auto` and `--remove` cannot be combined"),
     ],
 )
 def test_an_invalid_port_is_a_usage_error(

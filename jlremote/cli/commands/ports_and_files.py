@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,13 +35,17 @@ def _ports(value: Any) -> tuple[int | None, int]:
 @click.argument("port", required=False, type=_ports, metavar="[[LOCAL:]PORT]")
 @option("--host on_host", "PORT is the host's, not the container's.")
 @option("--remove PORT", "Stop forwarding this port.", type=shared.port)
-@shared.json_option("Print a JSON array.")
+@option("--auto", "Forward ports while programs listen there, open pages, until Ctrl-C.")
+@option("--no-browser", "With --auto: open no pages.")
+@shared.json_option("Print a JSON array; with --auto an object for each line.")
 def forward(
     invocation: Invocation,
     session: str | None,
     port: tuple[int | None, int] | None,
     on_host: bool,
     remove: int | None,
+    auto: bool,
+    no_browser: bool,
 ) -> None:
     """Forward a further port of a session, or list the forwarded ports.
 
@@ -60,6 +65,7 @@ def forward(
         jlr forward cont1 8080:6006       # at port 8080 of this machine
         jlr forward cont1 5432 --host     # a database on the host, also in another container
         jlr forward cont1 --remove 6006
+        jlr forward --auto                # TensorBoard, Gradio, Ray, … as they come
         jlr forward --json | jq -r '.[] | select(.state == "up") | .local_port'
     """
     if port is None and session is not None and (":" in session or session.isdecimal()):
@@ -68,6 +74,11 @@ def forward(
         raise Usage("`--host` needs a port", hint="as in `jlr forward 5432 --host`")
     from jlremote.sessions import further_ports
 
+    if auto:
+        if port is not None or remove is not None:
+            raise shared.refused_together("--auto", "--remove" if remove else "PORT")
+        _follow_ports(session, invocation, shared.chosen_browser(None, no_browser))
+        return
     if remove is not None and port is not None:
         removal = f"jlr forward {shlex.quote(session or 'SESSION')} --remove {remove}"
         raise Usage("`--remove` already names the port", hint=f"`{removal}`")
@@ -88,6 +99,21 @@ def forward(
     ports = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
     tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
+
+
+def _follow_ports(session: str | None, invocation: Invocation, browser: str | None) -> None:
+    from jlremote.sessions.further_ports import follow
+
+    context = invocation.context()
+    context.progress.note("forwarding what begins to listen; Ctrl-C ends that and these forwards")
+    following = follow(session, invocation.context(silent=True), pages=browser != "none")
+    with suppress(KeyboardInterrupt), closing(following):  # Ctrl-C is how it ends
+        for port, opens in following:
+            if opens:
+                shared.browse(port.address, context, browser=browser, asked=False)
+                continue
+            become = f" → {shown(port.address)}" if port.state == "up" else f": {port.detail}"
+            answer_either(one_line(f"{port.port} {port.program}{become}"), port.to_json())
 
 
 @command("mount")

@@ -73,8 +73,8 @@ def test_an_answer_that_was_cut_is_none(desk: Desk, laptop: Laptop, inside: Cont
     record, link = sessions.find("lab", inside.name), desk.link()
     assert record is not None
     whole = desk.run(listening.script(link, record))
-    found = listening.read(whole, link, record)
+    found = listening.read(whole, link, record, {})
     assert found is not None
     assert list(found) == [8000] != [JUPYTER_PORT]
     for length in range(0, whole.rindex("\036"), 97):
-        assert listening.read(whole[:length], link, record) is None
+        assert listening.read(whole[:length], link, record, {}) is None

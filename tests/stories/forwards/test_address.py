@@ -37,6 +37,7 @@ def test_the_json_form_has_every_fact_and_both_urls() -> None:
         "since": "2026-01-01T00:00:00Z",
         "detail": None,
         "on_host": False,
+        "program": None,
         "url": "http://127.0.0.1:6007/",
         "page": "http://x.localhost:6007/",
     }
