@@ -1,7 +1,6 @@
 """The TCP ports on which programs of a session listen, by a script that looks where it runs.
 
-Only sockets that its processes hold count, not those of Jupyter and jlr. Those of a kernel, known
-by the connection file in its arguments, have numbers that the system chose; a cell's page has not.
+Only those that its own processes hold count; Jupyter's, jlr's and a kernel's own five do not.
 """
 
 from __future__ import annotations
@@ -42,14 +41,12 @@ PROCESSES
 }}
 rows=$(rows) told=none
 """
-# At each change, and after a minute.
 _AGAIN = f"""\
 while :; do
   [ "$rows" = "$told" ] && [ "$turns" -lt 60 ] || {{ look; told=$rows turns=0; }}
   {pause(1)}; turns=$((turns + 1)); rows=$(rows)
 done"""
 Ports = dict[int, PortReport]  # by their numbers there
-_INTERPRETERS = ("python", "pypy", "ruby", "node", "perl", "java", "julia", "Rscript")
 
 
 def script(link: Link, record: SessionRecord, *, follow: bool = False) -> str:
@@ -77,44 +74,37 @@ def with_listening(
 
 
 def read(printed: str, link: Link, record: SessionRecord, known: Ports) -> Ports | None:
-    """Return what listens, from a group of the script; `None` if that is cut.
-
-    Of more than the script prints at most, what is `known` still counts.
-    """
+    """Return what a group of the script tells, and `known` where its limits cut; `None` if torn."""
     try:
         _, rows, held, up, chosen = records(printed)[-1]
         boot, lowest = time.time() - number(up), number(chosen.split()[0])
     except (ValueError, IndexError):
         return None
-    server, found = link.status().forward(record.name), Ports()
-    pairs = set(re.findall(r"\[(\d+)\] /proc/(\d+);", held))
-    processes = sorted(activity.read(printed).processes, key=lambda one: one.began)
+    jupyter = server.endpoint.port if (server := link.status().forward(record.name)) else None
+    own, found = {str(each.pid): each for each in activity.read(printed).processes}, Ports()
+    pids = dict(re.findall(r"\[(\d+)\] /proc/(\d+);", held))
     for at in sorted(read_listeners(rows), key=lambda one: one.everywhere):
-        its = [each for each in processes if (at.inode, str(each.pid)) in pairs]
-        ours = any(_is_ours(one, chosen=at.port >= lowest) for one in its)
-        if its and not ours and (server is None or at.port != server.endpoint.port):
+        process = own.get(pids.get(at.inode, ""))
+        if process and at.port != jupyter and not _is_ours(process, chosen=at.port >= lowest):
             near = at.everywhere or at.address.startswith("127.") or at.address == LOCALHOST_6
             why = None if near else f"it listens on {at.address} only"
-            facts = ("running", utc(boot + its[0].began / 100), why)  # USER_HZ (time(7))
-            found.setdefault(
-                at.port, PortReport(at.port, None, *facts, program=_program_or_script(its[0]))
-            )
+            since = utc(boot + process.began / 100)  # USER_HZ (time(7))
+            report = PortReport(at.port, None, "running", since, why, program=_program(process))
+            found.setdefault(at.port, report)
     whole = rows.count("\n") < _ROWS - 1 and held.count("\n") < _HELD - 1
     return found if whole else known | found
 
 
 def _is_ours(process: activity.Process, *, chosen: bool) -> bool:
     jupyter = PROGRAMS.intersection(word.rpartition("/")[2] for word in process.words[:4])
-    texts = (text in word for text in activity.OURS for word in process.words)
-    return (
-        bool(jupyter)
-        or any(texts)
-        or (chosen and any("/kernel-" in word for word in process.words))
-    )
+    ours = any(text in word for text in activity.OURS for word in process.words)
+    # Its connection file; a page that a cell serves has a number that the system did not choose.
+    kernel = any(re.search(r"/kernel-[^/]*\.json$", word) for word in process.words)
+    return bool(jupyter) or ours or (kernel and chosen)
 
 
-def _program_or_script(process: activity.Process) -> str:
+def _program(process: activity.Process) -> str:
     first, *rest = (word.rpartition("/")[2] for word in process.words[:5])
-    if first.startswith(_INTERPRETERS) and "-c" not in rest:
+    if first.startswith(("python", "node", "ruby", "perl", "java", "julia")) and "-c" not in rest:
         first = next((word for word in rest if not word.startswith("-")), first)
     return one_line(first)[:40] or "?"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from jlremote.errors import Busy, JlrError, NotFound, Unreachable
 from jlremote.forwards import listening
 from jlremote.forwards.address import PortReport, report, reports
-from jlremote.forwards.listening import Ports
 from jlremote.forwards.local_ports import check_free, hold, host_port
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
@@ -140,7 +139,7 @@ def follow(selector: str | None, context: Context, *, pages: bool) -> Followed:
     connect(link_of(following.record, context), context)
     try:
         while True:
-            with suppress(Unreachable):  # it goes on from there once the connection is back
+            with suppress(Unreachable, Busy):  # it goes on from there once that is over
                 yield from following.once()
             time.sleep(AGAIN_SECONDS)
     finally:
@@ -154,7 +153,7 @@ class _Following:
     record: SessionRecord
     context: Context
     pages: bool
-    told: Ports = field(default_factory=dict)
+    told: listening.Ports = field(default_factory=dict)
     _counts: Counter[tuple[str, float]] = field(default_factory=Counter)  # by minute
 
     def once(self) -> Followed:
@@ -178,7 +177,7 @@ class _Following:
                 remove(self.record.selector, each.port, self.context)
         return ended
 
-    def _take(self, now: Ports) -> Followed:
+    def _take(self, now: listening.Ports) -> Followed:
         for gone in self.end(self.told.keys() - now.keys()):
             yield replace(gone, state="closed", detail="it has ended"), False
         for port in sorted(now.keys() - self.told.keys()):
@@ -200,10 +199,7 @@ class _Following:
     def _forwarded(self, port: PortReport) -> PortReport:
         if port.detail or any(known.port == port.port for known in self.record.ports):
             return replace(port, detail=port.detail or "it is forwarded already")
-        try:
-            made = add(self.record.selector, port.port, self.context)
-        except Busy as busy:
-            return replace(port, detail=busy.message)
+        made = add(self.record.selector, port.port, self.context)
         if made.state == "up":
             return replace(made, program=port.program, since=port.since)
         remove(self.record.selector, port.port, self.context)

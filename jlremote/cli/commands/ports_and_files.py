@@ -37,7 +37,7 @@ def _ports(value: Any) -> tuple[int | None, int]:
 @option("--remove PORT", "Stop forwarding this port.", type=shared.port)
 @option("--auto", "Forward ports while programs listen there, open pages, until Ctrl-C.")
 @option("--no-browser", "With --auto: open no pages.")
-@shared.json_option("Print a JSON array; with --auto an object for each line.")
+@shared.json_option("Print a JSON array; with --auto an object for each port.")
 def forward(
     invocation: Invocation,
     session: str | None,
@@ -109,11 +109,11 @@ def _follow_ports(session: str | None, invocation: Invocation, browser: str | No
     following = follow(session, invocation.context(silent=True), pages=browser != "none")
     with suppress(KeyboardInterrupt), closing(following):  # Ctrl-C is how it ends
         for port, opens in following:
+            become = f" → {shown(port.address)}" if port.state == "up" else f": {port.detail}"
             if opens:
                 shared.browse(port.address, context, browser=browser, asked=False)
-                continue
-            become = f" → {shown(port.address)}" if port.state == "up" else f": {port.detail}"
-            answer_either(one_line(f"{port.port} {port.program}{become}"), port.to_json())
+            else:
+                answer_either(one_line(f"{port.port} {port.program}{become}"), port.to_json())
 
 
 @command("mount")

@@ -43,8 +43,7 @@ def list_sessions(
     are not forwarded here, and `jlr open HOST/NAME` forwards one. Of several, `*` marks the one
     that other commands mean without SESSION. HOST may be a pool, `@NAME`.
 
-    With SESSION, show that one: its state and for how long, its URL, kernels and mounts, and the
-    ports that are forwarded or on which programs listen there (`running`).
+    With SESSION, show that one: its state and for how long, URL, kernels, mounts and open ports.
 
     Examples:
         jlr list
@@ -138,7 +137,7 @@ def _show(report: SessionReport) -> None:
     for line in reports.session_lines(report):
         answer(line)
     tables.show_section(report.kernels or (), reports.KERNELS)
-    tables.show_section(report.ports, {**reports.PORTS, **reports.PROGRAM})
+    tables.show_section(report.ports, {**reports.PORTS, "PROGRAM": lambda one: one.program or "-"})
     tables.show_section(report.mounts, reports.MOUNTS)
     for reason in (*reports.port_reasons(report.ports), *reports.mount_reasons(report.mounts)):
         answer(reason)

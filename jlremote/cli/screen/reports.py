@@ -192,7 +192,6 @@ PORTS: Columns[PortReport] = {
     "STATE": lambda report: report.state,
     "SINCE": lambda report: _since(report.since),
 }
-PROGRAM: Columns[PortReport] = {"PROGRAM": lambda report: report.program or "-"}
 MOUNTS: Columns[MountReport] = {
     "MOUNTED AT": lambda report: report.record.local,
     "FOLDER": lambda report: f"{report.record.host}:{report.record.remote}",
