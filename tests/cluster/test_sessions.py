@@ -39,6 +39,7 @@ from tests.cluster.parts import (
     user,
 )
 from tests.jobs.parts import Leavers
+from tests.jupyter.ports.parts import following
 from tests.lab.browser import SECONDS, open_notebook, run_cell
 from tests.lab.cluster import LOGINS, USERS, Cluster
 from tests.lab.desktop import Desktop, desktop
@@ -604,6 +605,14 @@ def test_who_takes_a_further_port_on_a_node_receives_no_byte(cluster: Cluster, z
             asking.result()
         received, _ = taker.communicate(timeout=60)
     assert (received, taker.returncode) == ("", 0)
+
+
+def test_what_begins_to_listen_in_a_job_is_forwarded(cluster: Cluster, zih: Laptop) -> None:
+    session, port = started(zih, name(), *on_node(2), host="zih"), str(free_port())
+    with following(zih, session.name, "--no-browser") as follower:
+        serve = ("python3", "-m", "http.server", port)
+        assert zih.jlr("run", "zih", "--in", session.name, "-d", "--", *serve).status == 0
+        follower.line(f"^{port} http.server → ")
 
 
 def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(

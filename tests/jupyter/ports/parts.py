@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -14,7 +17,7 @@ from jlremote.jupyter import locate
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
-from tests.lab.programs import PATIENCE
+from tests.lab.programs import PATIENCE, wait_until
 from tests.link.desk import Desk
 from tests.link.fakes import until
 
@@ -117,3 +120,41 @@ def listed(laptop: Laptop, session: str) -> dict[int, dict[str, Any]]:
     """Return what `jlr list SESSION --json` says of the ports there."""
     report = json.loads(laptop.jlr("list", session, "--json").stdout)
     return {port["port"]: port for port in report["ports"]}
+
+
+class Following:
+    """A running `jlr forward --auto`, and what it has printed."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process, self.lines = process, list[str]()
+        self.reading = threading.Thread(target=self._read, daemon=True)
+        self.reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as output:
+            self.lines.extend(iter(output.readline, ""))
+
+    def line(self, text: str) -> str:
+        """Return the line that a pattern is in, once it is printed."""
+
+        def printed() -> list[str]:
+            return [line for line in self.lines if re.search(text, line)]
+
+        wait_until(printed, f"`{text}` in {self.lines}")
+        return printed()[-1]
+
+
+@contextmanager
+def following(laptop: Laptop, *words: str, status: int = 0) -> Iterator[Following]:
+    """Follow a session; Ctrl-C ends that, and its forwards."""
+    process = laptop.spawn("forward", "--auto", *words)
+    follower = Following(process)
+    try:
+        follower.line("Ctrl-C")
+        yield follower
+    finally:
+        if not status:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == status, follower.lines
+        follower.reading.join()

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import signal
-import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from tests.jupyter.ports.parts import (
     end_inside,
+    following,
     listed,
     serve_inside,
     told,
@@ -20,7 +14,7 @@ from tests.jupyter.ports.parts import (
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
-from tests.lab.programs import PATIENCE, wait_until
+from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.servers import HostServers, Squatter
@@ -40,44 +34,6 @@ server = socket.create_server(("", 5000))
 while True:
     server.accept()[0].sendall(b"SSH-2.0-a")
 """
-
-
-class Following:
-    """A running `jlr forward --auto`, and what it has printed."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process, self.lines = process, list[str]()
-        self.reading = threading.Thread(target=self._read, daemon=True)
-        self.reading.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as output:
-            self.lines.extend(iter(output.readline, ""))
-
-    def line(self, text: str) -> str:
-        """Return the line that a pattern is in, once it is printed."""
-
-        def printed() -> list[str]:
-            return [line for line in self.lines if re.search(text, line)]
-
-        wait_until(printed, f"`{text}` in {self.lines}")
-        return printed()[-1]
-
-
-@contextmanager
-def following(laptop: Laptop, *words: str, status: int = 0) -> Iterator[Following]:
-    """Follow a session; Ctrl-C ends that, and its forwards."""
-    process = laptop.spawn("forward", "--auto", *words)
-    follower = Following(process)
-    try:
-        follower.line("Ctrl-C")
-        yield follower
-    finally:
-        if not status:
-            process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == status, follower.lines
-        follower.reading.join()
 
 
 def test_what_begins_to_listen_is_forwarded_and_opened_until_it_ends(
@@ -132,8 +88,6 @@ def test_the_end_of_the_session_ends_it(laptop: Laptop, inside: Container) -> No
         follower.line("^6006 python3 → ")
         inside.engine.docker("stop", "--time", "0", inside.name)
         follower.line("does not run")
-    with following(laptop, inside.name, status=1):
-        pass
 
 
 def test_a_flood_gets_a_few_forwards_and_pages_and_one_line(
@@ -149,7 +103,7 @@ def test_a_flood_gets_a_few_forwards_and_pages_and_one_line(
         wait_until(lambda: len(listed(laptop, inside.name)) > 800, "most of them")
         assert len(told(laptop)) == 20
     assert len(follower.lines) == 22
-    assert len(laptop.opened()) == 3
+    assert 3 <= len(laptop.opened()) <= 6  # in one minute, or two
     assert told(laptop) == []
 
 

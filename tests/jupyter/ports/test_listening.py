@@ -12,10 +12,8 @@ from tests.jupyter.ports.conftest import JUPYTER_PORT
 from tests.jupyter.ports.parts import listed, web_server
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
 from tests.lab.programs import PATIENCE, wait_until
 from tests.link.desk import Desk
-from tests.link.servers import HostServers, Squatter
 from tests.sessions.parts import started
 
 IN_A_CELL = """
@@ -49,22 +47,6 @@ def test_what_listens_is_listed_without_jupyter_and_the_ports_of_kernels(
     for one in found.values():
         assert abs(datetime.fromisoformat(one["since"]).timestamp() - time.time()) < PATIENCE
     assert re.search(r"^7860 +- +running +\d+s +ipykernel_launcher$", shown, re.MULTILINE), shown
-
-
-def test_without_a_container_another_users_program_is_not_listed(
-    desk: Desk, laptop: Laptop, servers: HostServers
-) -> None:
-    servers.start("one")
-    desk.start("one")
-    port, other = free_port(), free_port()
-    squatter = Squatter(other)
-    try:
-        servers.start("two", port)
-        found = listed(laptop, "one")
-        assert found[port]["program"] == "python3"
-        assert other not in found
-    finally:
-        squatter.close()
 
 
 def test_an_answer_that_was_cut_is_none(desk: Desk, laptop: Laptop, inside: Container) -> None:
