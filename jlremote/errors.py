@@ -25,6 +25,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── NotFound                 exit 6    no such session, container, image or file
     ├── Busy                     exit 7    kernels, a GPU or a port in use
     │   └── JustCreated          place     another command created that container a moment ago
+    ├── TimeOver                 exit 124  it did not happen in time, as `timeout` ends
     ├── NoShell                            the login shell on the host runs no scripts
     ├── OddAnswer                place     a program there answered in no form that it has
     ├── NoLink                   link      no link runs for the host
@@ -182,6 +183,12 @@ class Busy(JlrError):
     """Something is in use: kernels, a GPU, a port or a name."""
 
     exit_code = 7
+
+
+class TimeOver(JlrError):
+    """What was waited for did not happen in time."""
+
+    exit_code = 124
 
 
 def _tree(root: type[JlrError]) -> dict[str, type[JlrError]]:

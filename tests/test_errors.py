@@ -16,7 +16,7 @@ from jlremote import errors
 from jlremote.errors import Busy, HostKeyChanged, JlrError, from_json
 
 LINE = re.compile(
-    r"    (?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+)(?: +(?P<note>exit \d|[a-z]+)(?=  |$))?"
+    r"    (?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+)(?: +(?P<note>exit \d+|[a-z]+)(?=  |$))?"
 )
 
 
@@ -37,7 +37,7 @@ def drawn() -> Iterator[Drawn]:
             depth = len(found["branch"]) // 4
             parent = above[depth - 1] if depth else Drawn("Exception", "", "errors", 1)
             note = found["note"] or ""
-            code = int(note[-1]) if note.startswith("exit") else parent.exit_code
+            code = int(note.removeprefix("exit ")) if note.startswith("exit") else parent.exit_code
             package = "errors" if note.startswith("exit") or not note else note
             above[depth:] = [Drawn(found["name"], parent.name, package, code)]
             yield above[depth]

@@ -43,7 +43,7 @@ LADDER = {
     "place": "laptop",
     "selection": "forwards hosts jupyter laptop link.client link.wire place",
     "sessions": "containers forwards gpus hosts images jobs jupyter "
-    "laptop link.client link.wire listing mounts place selection",
+    "laptop link.client link.wire listing mounts output place selection",
     "ssh": "laptop place",
 }
 SPLIT_BY_PROCESS = {"link.client", "link.wire"}

@@ -27,6 +27,7 @@ COMMANDS = {
         "exec": ("executing", "Execute code in a kernel of a session."),
         "run": ("running", "Run a command or notebook as a lasting job."),
         "job": ("", "List, show, stop and delete jobs."),
+        "wait": ("attaching", "Wait until jobs, runs or sessions are done."),
         "cp": ("ports_and_files", "Copy files to and from a session."),
         "sync": ("ports_and_files", "Make a folder there like this one."),
         "mount": ("ports_and_files", "Mount a folder of the host on this machine."),
@@ -56,7 +57,6 @@ GROUPS = {
         "list": ("attaching", "List the jobs, one per line."),
         "logs": ("viewing", "Show the output of a job."),
         "attach": ("attaching", "Show a job's output again, to its end."),
-        "wait": ("attaching", "Wait for the end of jobs."),
         "stop": ("stopping", "Stop a job; its output stays."),
         "rm": ("stopping", "Stop a job and delete it with its output."),
     },
@@ -101,6 +101,7 @@ EXIT_CODES = (
     "  5  host unreachable",
     "  6  no such session, container, image or file",
     "  7  busy: kernels, a GPU, a port",
+    "124  not in time: wait --timeout",
     "130  interrupted",
 )
 

@@ -26,6 +26,7 @@ from jlremote.place.runtimes.bare import Bare
 from jlremote.sessions.open import address
 from jlremote.sessions.start import start
 from jlremote.sessions.stop import stop
+from jlremote.sessions.wait import END, targets, until_done
 
 HOST = "demo"
 NOTED_SECONDS = 15.0
@@ -123,27 +124,13 @@ def _unique_name() -> str:
 
 
 def _wait(name: str, context: Context) -> None:
-    link = link_to(HOST, context)
-    while True:
-        link.wait_unforwarded(name)
-        # `jlr stop` releases the port first and ends the session a little later.
-        patience = 0.0
-        with suppress(JlrError):
-            link.status()
-            patience = NOTED_SECONDS
-        if _noted_as_stopped(name, patience):
-            return
-        if link.status(connect=True).forward(name) is None:
-            raise JlrError("the demo's session is gone, and no command has stopped it")
-
-
-def _noted_as_stopped(name: str, patience: float) -> bool:
-    deadline = time.monotonic() + patience
+    list(until_done(targets((f"{HOST}/{name}",), END, context), context))
+    deadline = time.monotonic() + NOTED_SECONDS
+    # `jlr stop` notes a little later that it has stopped it.
     while (record := sessions.find(HOST, name)) is not None and record.forwarded:
         if time.monotonic() >= deadline:
-            return False
+            raise JlrError("the demo's session is gone, and no command has stopped it")
         time.sleep(0.05)
-    return True
 
 
 def _end(name: str, context: Context) -> None:

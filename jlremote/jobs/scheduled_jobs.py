@@ -178,6 +178,12 @@ printf '%s\\n' "$asked" | (
         )
         return until_hang_up(command_line(("sh", "-c", body)))
 
+    def limited(self, key: str, seconds: float) -> str:
+        """Return the script that waits until a job has ended, for `seconds` at most."""
+        late = f'[ "$(date +%s)" -lt "$((begun + {seconds:.0f}))" ]'
+        body = f"{self.folder(key)}{_OVER}begun=$(date +%s)\n{self.wait(f'! over && {late}')}"
+        return until_hang_up(command_line(("sh", "-c", body)))
+
     def wait(self, condition: str, *, then: str = "", first: int = 10) -> str:
         """Return shell text that waits while a condition holds and the scheduler has the job.
 

@@ -42,6 +42,7 @@ JOINED_TURNS = 6
 ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
 NO_FOLDER = variables.NO_FOLDER
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
+ENDED = "ended"
 OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for did not come up
 
 # Begins the name of a server's socket in the runtime folder; the id of its launch follows, so a
@@ -266,16 +267,35 @@ def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: 
     """
     return session_directory(runtime, name) + (
         '[ ! -d "$directory" ] || echo stopped >"$directory/ended"\n'
-        # `read` is built into the shell: a program for each look would slow down the server's end.
-        f"same() {{ {{ read -r stat </proc/{pid}/stat; }} 2>/dev/null || return; case $stat in "
-        # A zombie has ended; in a container without an init it stays.
-        f"*') Z '*) ;; *') '*' {process_start} '*) return 0;; esac; return 1; }}\n"
-        f"gone() {{ {wait_while('same', '$1', every=1 / POLLS_A_SECOND, too_long='return 1')}}}\n"
+        + _same(pid, process_start)
+        + f"gone() {{ {wait_while('same', '$1', every=1 / POLLS_A_SECOND, too_long='return 1')}}}\n"
         f"gone {patience} || {{ echo asked; kill {pid}; gone 10; }} ||"
         f" {{ echo killed; kill -9 {pid}; gone 5; }}\n"
         'rm -rf "$directory/runtime" "$directory/config"\n'
         "! same\n"
     )
+
+
+def _same(pid: int, process_start: str) -> str:
+    # `read` is built into the shell: a program for each look would slow down the server's end.
+    return (
+        f"same() {{ {{ read -r stat </proc/{pid}/stat; }} 2>/dev/null || return; case $stat in "
+        # A zombie has ended; in a container without an init it stays.
+        f"*') Z '*) ;; *') '*' {process_start} '*) return 0;; esac; return 1; }}\n"
+    )
+
+
+def watch(runtime: Runtime, name: str, pid: int, process_start: str) -> str:
+    """Return the script that prints a group when other cells run, now and then, and at the end."""
+    # No `sleep` outlasts it, which would count as a program of the container.
+    looking = f"""{_same(pid, process_start)}trap 'kill $!; exit' TERM; turns=10
+while same; do
+  now=; {{ read -r now <"$directory/output/running"; }} 2>/dev/null
+  [ "$turns" -lt 10 ] && [ "$now" = "$before" ] || {{ printf '{GROUP}'; before=$now turns=0; }}
+  turns=$((turns + 1)); sleep 1 & wait $!
+done
+printf '{ENDED}{GROUP}'"""
+    return session_directory(runtime, name) + until_hang_up(f"{{ {looking}; }}")
 
 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:

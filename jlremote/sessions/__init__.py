@@ -1,8 +1,8 @@
 """One session: start it, open it, work in it, stop it.
 
 Read `start` first, the story of `jlr start`. Then `open` (also what a new link restores), `stop`
-with `losses` (what ends with it), and `further_ports`, `logs`, `shell` and `restart` (also
-`jlr start --renew`), a command each.
+with `losses` (what ends with it), and `further_ports`, `logs`, `shell`, `wait` and `restart`
+(also `jlr start --renew`), a command each.
 
 Decisions:
 

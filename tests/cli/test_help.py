@@ -257,7 +257,7 @@ def test_every_command_that_tells_something_has_json() -> None:
 def test_the_main_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
     text = jlr("--help").stdout
     hidden = {"mcp", "proxy"}
-    assert len(TOP) == 29, "27 and those that are hidden"
+    assert len(TOP) == 30, "28 and those that are hidden"
     for name, (_, line) in TOP.items():
         assert (f"  {name} " in text, line in text) == (
             (False, False) if name in hidden else (True, True)

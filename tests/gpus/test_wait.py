@@ -291,3 +291,21 @@ def test_a_job_that_waits_on_the_host_is_stopped_killed_or_gives_up(
     assert late.status == 7, late
     assert "gave up: no GPUs after 1s: a GPU was asked for" in late.stderr
     assert ada.jlr("job", "list", "lab", "--clean", "--yes").status == 0
+
+
+def test_jlr_wait_ends_once_as_many_gpus_are_free(ada: Laptop, gpu_host: GpuHost) -> None:
+    gpu_host.gpus.occupy(0, os.getpid(), memory=70000)
+    one = ada.jlr("wait", "lab", "--for", "gpus", "--json")
+    told = {"name": "lab", "happened": "gpus", "exit_code": 0, "detail": "free: GPU 1"}
+    assert (one.status, json.loads(one.stdout)) == (0, told), one
+    two = ("wait", "lab", "--for", "gpus=2")
+    failed(ada.jlr(*two, "--timeout", "1s"), 124, "`jlr wait lab --for gpus=2 --timeout 1s`")
+    failed(ada.jlr("wait", "lab", "--for", "gpus=3"), 6, "has 2 GPUs")
+    failed(ada.jlr("wait", "lab", "--for", "gpus=all"), 2, "cannot wait for GPUs `all`")
+    with waiting(ada, *two, "--verbose") as late:
+        assert late.stdout is not None
+        while "while :; do" not in (line := late.stdout.readline()):
+            assert line, "it has ended"
+        gpu_host.gpus.free(0)
+        said = late.communicate(timeout=60)[0]
+        assert (late.returncode, "`lab`: free: GPU 0, 1" in said) == (0, True), said

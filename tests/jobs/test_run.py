@@ -81,7 +81,7 @@ def test_arguments_variables_and_the_folder_arrive_as_they_are(
     detached = ("sh", "-c", "sleep 1; echo kept; exit 4")
     assert jobs.run(name, *detached, options=("--rm", "--detach")).returncode == 0
     for state in ("running", "ended"):
-        waited = whole(jobs.laptop, "job", "wait", f"lab/{name}", name)
+        waited = whole(jobs.laptop, "wait", f"lab/{name}", name)
         assert (waited.returncode, waited.stdout) == (4, b""), (state, waited)
     shown = whole(jobs.laptop, "job", "attach", name)
     assert (shown.returncode, shown.stdout) == (4, b"kept\n")

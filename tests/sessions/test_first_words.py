@@ -48,7 +48,7 @@ CONNECTING = {
     "job list": ("lab",),
     "job logs": ("lab/train",),
     "job attach": ("lab/train",),
-    "job wait": ("lab/train",),
+    "wait": ("lab/train",),
     "job stop": ("lab/train",),
     "job rm": ("lab/train",),
     "image list": ("lab",),
@@ -70,7 +70,7 @@ OTHERS = {
 # They connect in the same way as another one of these.
 ALIKE = {
     *("url", "logs", "output", "restart", "rm", "forward", "code", "local lab", "exec", "sync"),
-    *("job attach", "job wait", "job stop", "job rm", "image save", "image push"),
+    *("job attach", "wait", "job stop", "job rm", "image save", "image push"),
     *("image rm", "image prune", "image login"),
 }
 NEW = ("start", "lab", "cont2", "--image", "torch")

@@ -66,7 +66,7 @@ OTHERS = {
         "forward",
         "code",
     ),
-    *("job logs", "job attach", "job wait", "image list", "image pull", "image build"),
+    *("job logs", "job attach", "wait", "image list", "image pull", "image build"),
     *("image save", "image push", "image login", "local lab", "local kernels", "gpus", "doctor"),
     *("config show", "config set", "config notify", "demo", "completion", "proxy"),
 }

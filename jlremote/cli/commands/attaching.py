@@ -1,4 +1,4 @@
-"""`jlr job list`, `attach` and `wait`, and `jlr shell`; how a job is shown to its end."""
+"""`jlr job list` and `attach`, `jlr wait` and `jlr shell`; how a job is shown to its end."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.text import is_name, one_line
+from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
@@ -117,28 +118,6 @@ def attach(
     return code
 
 
-@command("job wait")
-@click.argument("jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=candidates.jobs)
-@shared.json_option("Print the ended jobs as a JSON array.")
-def wait(invocation: Invocation, jobs: tuple[str, ...]) -> int:
-    """Wait until jobs have ended, and return the exit code: of several the highest.
-
-    Nothing is shown of their output, and Ctrl-C ends only the wait.
-
-    Examples:
-        jlr job wait sweep && jlr cp cont1:result.csv .
-        jlr job wait dgx/sweep-0 dgx/sweep-1 --json | jq '.[].exit_code'
-    """
-    from jlremote.jobs import follow, known_jobs
-
-    context = invocation.context()
-    handles = [known_jobs.find(job, context) for job in jobs]
-    ended = [follow.awaited(handle, context) for handle in handles]
-    if as_json():
-        answer_json([document(job.host.name, job.job) for _, job in ended])
-    return max(code for code, _ in ended)
-
-
 def show_to_its_end(
     job: JobHandle,
     context: Context,
@@ -174,6 +153,37 @@ def show_to_its_end(
 def document(host: str, job: Job) -> dict[str, Any]:
     """Return a job's object of `--json`."""
     return {"host": host} | job.to_json()
+
+
+@command("wait")
+@click.argument(
+    "typed", nargs=-1, metavar="[JOB|RUN|SESSION]...", shell_complete=candidates.sessions_and_jobs
+)
+@option("--for what WHAT", "`idle`, `gpus`, `gpus=N`, `time-left=15m` or `end`.", default="end")
+@option("--timeout TIME", "Give up after `30s`, `4m`, …, with exit code 124.", default="off")
+@shared.json_option("Print a JSON object for each on a line, once it is done.")
+def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: str) -> int:
+    """Wait for the end of jobs, of runs of `jlr exec` or of sessions, by default the latest job.
+
+    The exit code is the job's own, of a run 1 if its code failed; of several the highest. RUN is of
+    the latest session, SESSION/RUN of another. `idle`: no kernel of a session is busy. `gpus=2`:
+    `--gpus 2` would take GPUs of a HOST. `time-left=15m`: Slurm ends a job or session in less.
+
+    Examples:
+        jlr wait sweep && jlr cp cont1:result.csv .
+        jlr wait dgx/sweep-0 run-3f2a91c04b7e --timeout 4m --json
+        jlr wait cont1 --for idle && jlr stop cont1
+    """
+    from jlremote.sessions import wait as workflow
+
+    context, codes, seconds = invocation.context(), [0], seconds_of(timeout, "`--timeout`")
+    waited = workflow.targets(typed, what, context)
+    for one in workflow.until_done(waited, context, what, seconds):
+        if as_json():
+            answer_json(vars(one), indent=None)
+        context.progress.note(f"`{one.name}`: {one.detail}")
+        codes.append(one.exit_code)
+    return max(codes)
 
 
 @command("shell", takes_command=True, takes_line=True)

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jlremote.errors import JlrError, LinkLost
+from jlremote.errors import JlrError
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
@@ -323,11 +323,6 @@ class Link:
         """Delete the host's entries in the keychain and return their names. Does not connect."""
         self._caller.restores = False
         return tuple(self._caller.ask("forget"))
-
-    def wait_unforwarded(self, session: str) -> None:
-        """Wait until the session's forward, or the link, is gone."""
-        with suppress(NoLink, LinkLost):
-            self._caller.ask("watch", start=False, session=session)
 
     def disconnect(self) -> bool:
         """End the link as `shut_down` does, and remember that it was ended on purpose."""

@@ -52,9 +52,6 @@ class Forwards:
     def __len__(self) -> int:
         return len(self._forwards)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._forwards
-
     def add(
         self,
         key: ForwardKey,

@@ -80,20 +80,13 @@ class Conversation:
             raise from_json(reply.get("declined") or {})
         return str(reply["answer"])
 
-    def when_gone(
-        self, then: Callable[[], None], take: Callable[[Message], None] | None = None
-    ) -> None:
-        """Call `then` once the command hangs up; from now on it can be asked nothing.
-
-        Its messages until then go to `take`; without `take` any message counts as hanging up.
-        """
+    def when_gone(self, then: Callable[[], None], take: Callable[[Message], None]) -> None:
+        """Call `then` once the command hangs up; until then messages, no answers, go to `take`."""
 
         def wait_for_hang_up() -> None:
             try:
-                message = receive(self._socket)
-                while take is not None:
-                    take(message)
-                    message = receive(self._socket)
+                while True:
+                    take(receive(self._socket))
             except (OSError, EOFError, ValueError):
                 pass
             except Exception:

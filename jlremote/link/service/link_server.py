@@ -178,27 +178,9 @@ class LinkServer:
             )
         if request.get("agent"):
             self._operations.dialer.hand_over(request["agent"])
-        if name == "watch":
-            return self._watch(conversation)
         if name not in OPERATIONS:
             raise ValueError(f"no operation `{name}`")
         return getattr(self._operations, name)(conversation)
-
-    def _watch(self, conversation: Conversation) -> bool:
-        """Answer once the named forward is gone, or the command is."""
-        gone = threading.Event()
-
-        def hung_up() -> None:
-            gone.set()
-            self._notify()
-
-        conversation.when_gone(hung_up)
-        key = (conversation.request["session"], None)
-        with self._changed:
-            self._changed.wait_for(
-                lambda: key not in self._operations.forwards or gone.is_set() or self._ended
-            )
-        return True
 
     def _shutdown(self) -> bool:
         """Release the local ports before the answer: the person's next command may want them."""

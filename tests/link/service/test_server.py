@@ -18,7 +18,7 @@ from jlremote.link.client.remote_process import TerminalKind
 from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
 from jlremote.questions import Asker
 from jlremote.ssh.interfaces import Output
-from tests.link.fakes import Call, new_endpoint
+from tests.link.fakes import new_endpoint
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
 
@@ -113,16 +113,6 @@ def test_a_bug_in_the_link_is_told_as_one_and_the_link_goes_on(parts: Parts, lin
     with pytest.raises(Bug, match="by accident"):
         link.mount("data", "/project")
     assert link.status().state == "up"
-
-
-def test_a_command_that_watches_hears_of_the_end_of_a_forward(parts: Parts, link: Link) -> None:
-    link.forward("cont1", 8888, SERVER)
-    watching = Call(lambda: link.wait_unforwarded("cont1"))
-    link.forward("cont1", 6006, TENSORBOARD, seen=False)
-    assert watching.running
-    link.unforward("cont1")
-    watching.result()
-    assert not watching.running
 
 
 @within(5)
