@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from inspect import cleandoc
 
 from jlremote import __version__
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, TimeOver
 from jlremote.output.runs import is_run
 from jlremote.place.host.installation import beside_jlr
 
@@ -90,11 +90,10 @@ class _Tools:
     async def wait(self, what: str, seconds: int = 45) -> str:
         """Wait for a `run` of `exec`, or for a job of `run` by its name, at most for some seconds.
 
-        A run's output is in the answer, a job's exit code. What does not end in time goes on.
+        The answer is JSON with the `exit_code`. What does not end in time goes on: wait again.
         """
-        follow = ("output", "--follow", "--tail", "200", self._session, what)
-        words = follow if is_run(what) else ("job", "wait", what, "--json")
-        return await _jlr(*words, seconds=seconds)
+        target = f"{self._session}/{what}" if is_run(what) else what
+        return await _jlr("wait", target, "--timeout", f"{seconds}s", "--json")
 
     async def logs(self, job: str = "", tail: int = 100) -> str:
         """Show the last lines of a job's output, or without a job those of the Jupyter server."""
@@ -108,7 +107,7 @@ class _Tools:
         return await _jlr("cp", "--recursive", "--json", "--", source, target)
 
 
-async def _jlr(*words: str, stdin: str = "", seconds: float | None = None) -> str:
+async def _jlr(*words: str, stdin: str = "") -> str:
     """Return what a command says; a call that the agent cancels ends it as by Ctrl-C.
 
     Raises:
@@ -119,16 +118,13 @@ async def _jlr(*words: str, stdin: str = "", seconds: float | None = None) -> st
         *_JLR, *words, stdin=pipe, stdout=pipe, stderr=pipe
     )
     try:
-        async with asyncio.timeout(seconds):
-            answer, errors = await process.communicate(stdin.encode())
-    except (TimeoutError, asyncio.CancelledError) as over:
+        answer, errors = await process.communicate(stdin.encode())
+    except asyncio.CancelledError:
         with suppress(ProcessLookupError):  # it has just ended
             process.send_signal(_INTERRUPT)
-        if isinstance(over, TimeoutError):
-            return f"not over after {seconds:g} seconds; it goes on"
         raise
     text, why = _bounded(answer), _bounded(errors)
-    if process.returncode and not text:
+    if process.returncode not in (0, TimeOver.exit_code) and not text:
         from mcp.server.mcpserver.exceptions import ToolError
 
         raise ToolError(why)

@@ -23,13 +23,13 @@ ALLOWED = {
     "exec": ("code notebook timeout no_wait interrupt json_lines", "session file out sync"),
     "gpus": ("host watch", ""),
     "job logs": ("job follow tail since", ""),
-    "job wait": ("jobs", ""),
     "list": ("place watch", ""),
     "logs": ("session follow tail since container", ""),
     "mcp": ("session", ""),
     "output": ("session notebook follow tail", "save"),
     "run": ("place notebook parameters kernel inside back name detach", "sync"),
     "sync": ("overwrite watch dry_run", "local target"),
+    "wait": ("typed what timeout", ""),
 }
 _ANYWHERE = {"color", "json", "leash", "no_input", "quiet", "verbose"}
 # What without a place would tell of every session, or asks for a host.

@@ -54,22 +54,25 @@ async def work(client: Client, name: str) -> None:
     assert "'42'" in str(json.loads(await call("exec", code="x + 2"))["outputs"])
     late = await call("exec", code=SLOW, seconds=10)
     run = json.loads(late[: late.index("\nexit code 7")])["run"]
-    assert "goes on" in await call("wait", what=run, seconds=3)
+    assert "not done after" in await call("wait", what=run, seconds=3)
     assert "begun" in await call("output", run=run)
     assert json.loads(await call("exec", interrupt=True))["notebook"] == "jlr-exec"
-    assert "KeyboardInterrupt" in await call("wait", what=run)
+    assert exit_code(await call("wait", what=run)) == 1
+    assert "KeyboardInterrupt" in await call("output", run=run)
     await cancelled(client, call)
     job = json.loads(await call("run", command="cat /proc/1/comm; echo $((6 * 7)); exit 3"))["name"]
-    assert (
-        json.loads((await call("wait", what=job)).partition("\nexit code 3")[0])[0]["exit_code"]
-        == 3
-    )
+    assert exit_code(await call("wait", what=job)) == 3
     assert (await call("logs", job=job)).endswith("\n42\n")
     assert "leashed" in await call("logs", job="lab/other")
     assert json.loads(await call("cp", source="a.txt", target=f"lab/{name}:/tmp/a.txt"))
     assert "'hello'" in str(json.loads(await call("exec", code="open('/tmp/a.txt').read()")))
     assert "is not below" in await call("cp", source="/etc/passwd", target=f"lab/{name}:/tmp/")
     assert "is another one" in await call("logs", job=f"--leash=lab/{name}2")
+
+
+def exit_code(answer: str) -> object:
+    """Return what `jlr wait --json` says of its only target."""
+    return json.loads(answer.splitlines()[0])["exit_code"]
 
 
 async def cancelled(client: Client, call: Call) -> None:
