@@ -2,7 +2,7 @@
 
 Read `cp` (the story), `names` (what `cont1:path` means), `exchange` (a command there with its
 streams here, and the progress), then the way: tar archives in one stream, by `tar_fetch` and
-`tar_send` here and `tar_scripts` there, with `remote/tar` where only Python is.
+`tar_send` here and `tar_scripts` there.
 
 `sync` makes a folder there like one here: `local_tree` reads what is here, and the program
 `remote/synced_folder` takes it there, from the list to the last name in one command.

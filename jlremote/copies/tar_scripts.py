@@ -1,4 +1,4 @@
-"""The far halves of a copy by tar, as commands: `tar` there, or else Python, reads or writes it."""
+"""The far halves of a copy, as commands: the `tar` of the place reads or writes it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from jlremote.copies.exchange import Complaint
 from jlremote.errors import JlrError
-from jlremote.remote.sending import FIND_PYTHON, program
 
-_NOT_THERE = 77  # neither of them
+_NO_TAR = 77
 NOT_SO = 78  # the target is no folder
 NO_FOLDER = 79  # the target's folder is missing
 WHOLE = "whole"  # the last file of an archive that is sent: it has come to its end
@@ -17,20 +16,10 @@ LANDED = "landed"  # printed once all has its final name: a shell that ran nothi
 
 # `unseen` finds why a path cannot be looked at: `[ -e` takes that for one that is not there.
 _BEGIN = f"""\
-program=$1; shift
-by_python() (
-{FIND_PYTHON}[ -n "$python" ] && exec "$python" "$@"
-exit {_NOT_THERE}
-)
-if command -v tar >/dev/null 2>&1; then
-  pack() {{ tar "-$1f" - "$2"; }}
-  unpack() {{ tar --no-same-permissions -xof -; }}
-  unpack_p() {{ tar -pxof -; }}
-else
-  pack() {{ by_python -I -c "$program" "$1" "$2"; }}
-  unpack() {{ by_python -I -c "$program" x; }}
-  unpack_p() {{ by_python -I -c "$program" xp; }}
-fi
+command -v tar >/dev/null 2>&1 || exit {_NO_TAR}
+pack() {{ tar "-$1f" - "$2"; }}
+unpack() {{ tar --no-same-permissions -xof -; }}
+unpack_p() {{ tar -pxof -; }}
 unseen() {{
   why=$(LC_ALL=C ls "$@" 2>&1 >/dev/null)
   case $why in
@@ -144,14 +133,12 @@ def send(
 
 
 def _command(script: str) -> tuple[str, ...]:
-    return ("sh", "-c", _BEGIN + script, "sh", program("jlremote.remote.tar"))
+    return ("sh", "-c", _BEGIN + script, "sh")
 
 
 def check(status: int, complaint: Complaint, what: str) -> None:
     """Raise the error of a command that failed to copy `what` (in words)."""
-    if status == _NOT_THERE:
-        raise JlrError(
-            "neither `tar` nor Python 3.6 is there", hint="install `tar` there, then copy again"
-        )
+    if status == _NO_TAR:
+        raise JlrError("there is no `tar` there", hint="install `tar` there, then copy again")
     if status:
         raise JlrError(f"cannot copy {what}: {complaint.cause(status)}")

@@ -1,8 +1,8 @@
 """What runs on a host, in a container or on a node: the standard library, Python 3.6 or later.
 
 `relay` carries connections into a place and out of it, and `tls_relay` to a Jupyter that speaks
-TLS. `sftp` serves files and `tar` copies them where the place's own programs do not;
-`synced_folder` takes a folder of the laptop.
+TLS. `sftp` serves files where the place's own programs do not; `synced_folder` takes a folder of
+the laptop.
 
 `recorder_program` subscribes to each `recorded_kernel` of the `recorded_server`, and writes what
 they publish to the `record_store`. `job_keeper` keeps a job that is a process of the host;
