@@ -19,7 +19,6 @@ from jlremote.place.host.contract import USER_LABEL, Completed, run_script
 from jlremote.place.host.shell_text import APART, command_line, stdin_of, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors, networks
-from jlremote.place.runtimes.docker.docker_errors import OtherWay
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
@@ -114,7 +113,8 @@ printf '%s\\n' "$how" "$(printf %s "$why" | tr '\\n' ' ')" "$facts"
 def unless_missing(engine: Engine, image: str) -> str:
     """Return the beginning of a script that ends if an image is missing.
 
-    For engines that would pull it by themselves; C locale, as errors are recognised by their words.
+    For engines that would pull it by themselves, as docker before 20.10 cannot be kept from; C
+    locale, as errors are recognised by their words.
     """
     if engine.kind.pulls_never:
         return ""
@@ -206,14 +206,14 @@ def attempted(
 ) -> tuple[Engine, ContainerSpec, Completed]:
     """Create a container by `attempt`; return the engine that did, of what, and the outcome."""
     done = attempt(engine, spec)
-    while done.status != 0 and (other := docker_errors.other_way(engine, done)) is not None:
-        if other.why is not None and request.runtime != AUTO:
-            break
-        again = attempt(other.engine, spec)
-        if again.status != 0 and isinstance(engine_error(other.engine, again), EngineUnusable):
-            break  # without such a tool, docker's own refusal is what matters
-        _note(other, context)
-        engine, done = other.engine, again
+    other = docker_errors.old_tool(engine, done) if done.status != 0 else None
+    if other is not None and request.runtime == AUTO:
+        tool, why = other
+        again = attempt(tool, spec)
+        # Without such a tool, docker's own refusal is what matters.
+        if again.status == 0 or not isinstance(engine_error(tool, again), EngineUnusable):
+            context.progress.note(f"using {tool.name}, because {why}")
+            engine, done = tool, again
     if docker_errors.init_missing(done):
         context.progress.note(
             f"left out `--init`: {engine.name} on `{request.host}` has no package "
@@ -222,22 +222,6 @@ def attempted(
         spec = replace(spec, options=replace(spec.options, init=False))
         done = attempt(engine, spec)
     return engine, spec, done
-
-
-def foreseen_engine(start: StartContext) -> Engine:
-    """Return the engine that would create a container; asks the host."""
-    steps = docker_errors.option_steps(start.engine)
-    if not steps:
-        return start.engine
-    gpus = start.request.runtime == AUTO and start.request.gpus not in (None, "none")
-    other = docker_errors.foreseen_way(start.engine, start.host.run(steps), gpus=gpus)
-    _note(other, start.context)
-    return other.engine
-
-
-def _note(other: OtherWay, context: Context) -> None:
-    if other.why is not None:
-        context.progress.note(f"using {other.engine.name}, because {other.why}")
 
 
 def install(

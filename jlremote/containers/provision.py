@@ -138,7 +138,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
         return begin
     if image is None:
         raise _nothing_to_create_from(start)
-    start = prepared(start.with_engine(new_container.foreseen_engine(start)))
+    start = prepared(start)
     engine, commands = start.engine, list[str]()
     inspected = run_script(host, command_line(inspect_image_argv(engine, image)))
     if docker_errors.image_missing(inspected):

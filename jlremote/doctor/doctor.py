@@ -154,8 +154,6 @@ class _Examination:
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
         asked_for, network = str(settled.get("runtime", AUTO)), settled.get("network")
-        if asked_for != AUTO:
-            facts = replace(facts, gpus_by=None)
         start = StartRequest(
             host=link.name,
             runtime=asked_for,

@@ -178,9 +178,8 @@ def _engine(facts: HostFacts) -> Finding:
         return _no_engine(facts)
     if "podman" in facts.engine_version and engine.kind is DOCKER.kind:
         return from_error(DockerIsPodman())
-    by, others = facts.gpus_by, facts.others
-    besides = [f"{by.engine.name} gives GPUs, as {by.why}"] if by and by.why else []
-    text = "; ".join((facts.engine_version, *besides, *(other.message for other in others)))
+    others = facts.others
+    text = "; ".join((facts.engine_version, *(other.message for other in others)))
     broken = [o for o in others if not isinstance(o, EngineMissing | DockerIsPodman)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
 

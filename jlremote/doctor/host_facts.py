@@ -16,9 +16,8 @@ from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import installation
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
-from jlremote.place.runtimes.docker import docker_errors, networks
+from jlremote.place.runtimes.docker import networks
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
-from jlremote.place.runtimes.docker.docker_errors import OtherWay
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineUnusable,
     engine_error,
@@ -63,7 +62,6 @@ class HostFacts:
     engine: Engine | None = None  # `None` for runtime `none`
     engine_version: str | None = None  # `None` if it was not found
     engine_error: JlrError | None = None  # why it cannot be used
-    gpus_by: OtherWay | None = None  # the other engine that gives new containers GPUs, and why
     scheduler: SchedulerFacts | None = None  # the scheduler of its cluster, `None` for none
     apptainer: str = ""  # the version of Apptainer or its older form, empty for none
     others: tuple[EngineUnusable, ...] = ()  # why engines before this one cannot be used
@@ -129,7 +127,6 @@ done
 grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json
 true
 """
-_IF_WELL = '[ "$status" = 0 ] || exit 1\n'
 _DAEMON = "daemon"
 _ROOTS = {"podman": "{{.Store.GraphRoot}}"}
 
@@ -158,9 +155,6 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker")
     trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
-    asked |= {
-        name: f"{_IF_WELL}{step}" for name, step in docker_errors.option_steps(engine).items()
-    }
     root = engine("info", "--format", _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}"))
     asked["storage"] = (
         f"{unless_silent(_DAEMON)}\n"
@@ -193,12 +187,11 @@ def read_facts(
     if networks is not None and networks.status == 0:
         left_over = tuple(map(one_line, networks.stdout.splitlines()))
     logout = answers["logout"].stdout
-    error = other = None
+    error = None
     if engine is not None:
         daemon, client = answers[_DAEMON], answers["engine"]
         version = one_line(client.stdout.partition("\n")[0]) if client.status == 0 else None
         error = engine_error(engine, daemon) if daemon.status != 0 else None
-        other = docker_errors.foreseen_way(engine, answers, gpus=True)
     return HostFacts(
         host=host,
         user=one_line(answers["user"].stdout) or "?",
@@ -213,7 +206,6 @@ def read_facts(
         engine=engine,
         engine_version=version,
         engine_error=error,
-        gpus_by=other,
         storage=_disk(storage, "") if storage is not None and storage.status == 0 else None,
         hardware=len(answers["hardware"].stdout.split()),
         driver=next((w for w in driver if w[:1].isdigit() and "." in w), ""),

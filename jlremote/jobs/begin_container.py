@@ -176,7 +176,7 @@ def _waiting(
             "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
             hint="leave out `--detach` to wait from here",
         )
-    engine = new_container.foreseen_engine(start)
+    engine = start.engine
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
     if taken.status == 0:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
@@ -200,8 +200,8 @@ def _waiting(
         remove=request.remove,
         wait=wait,
     )
-    begin_process.launched(start.with_engine(engine), plan)
-    return start.with_engine(engine), ""
+    begin_process.launched(start, plan)
+    return start, ""
 
 
 def _check_file(engine: Engine, name: str, path: str, status: int) -> str:

@@ -61,7 +61,6 @@ TOLD = {name: said() for name in steps(DOCKER, "me/torch")} | {
     "hardware": said("/sys/bus/pci/devices/0000:65:00.0\n"),
     "engine": said("Docker version 24.0.7, build afdd53b\n"),
     "daemon": said("3f9c\n"),
-    "docker-options": said("      --gpus gpu-request\n      --pull string\n"),
     "storage": said(DF.replace("/home/ada", "/var/lib/docker")),
     "image": said('[{"Architecture": "amd64", "Os": "linux"}]'),
 }
@@ -238,14 +237,6 @@ def test_podman_gets_gpus_by_a_description_and_docker_by_a_program() -> None:
     assert found.mend == ("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",)
 
 
-def test_an_old_docker_is_told_with_what_gives_gpus_there() -> None:
-    found = finding(
-        "engine", host_checks.CHECKS, facts(**{"docker-options": said("--name string")})
-    )
-    assert found.mark == "ok"
-    assert found.text.endswith(
-        "; nvidia-docker gives GPUs, as `docker` on the host knows no `--gpus`"
-    )
 
 
 def test_earlier_engines_that_cannot_be_used_are_reported() -> None:

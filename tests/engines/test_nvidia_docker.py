@@ -133,19 +133,6 @@ def test_every_command_reaches_the_session(old: OldHost, session: str) -> None:
     assert len(json.loads(jlr("gpus", "lab", "--json").stdout)["gpus"]) == 4
 
 
-@pytest.mark.usefixtures("session")  # which has the first two GPUs
-def test_a_dry_run_shows_it_and_why(old: OldHost, name: str) -> None:
-    plan = old.start(name, "--gpus", "1", "--dry-run")
-    assert plan.status == 0, plan
-    assert USED in plan.stderr
-    assert f"env NV_GPU={old.gpus.uuids[2]} nvidia-docker create " in plan.stdout
-    without = old.start(name, "--dry-run")
-    assert "docker create " in without.stdout
-    assert "--pull" not in str(without.stdout)
-    assert "nvidia-docker" not in str(without.stdout)
-    assert old.calls(name) == []
-
-
 def test_docker_is_not_replaced_where_it_was_named(old: OldHost, name: str) -> None:
     begun = old.start(name, "--gpus", "1", "--runtime", "docker")
     assert begun.status == 1, begun

@@ -70,9 +70,6 @@ OLD_CLIENT = """\
 #!/bin/bash
 if [ "$1" = --version ]; then echo "Docker version 18.09.7, build 2d0083d"; exit; fi
 if [ "$1" = create ] || [ "$1" = run ]; then
-  if [ "$2" = --help ]; then
-    DOCKER "$@" | grep -v -e --gpus -e --pull; exit
-  fi
   for word in "${@:2}"; do
     case $word in
     --gpus*|--pull*)

@@ -129,7 +129,7 @@ def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
     there: Answer = refused("Error: No such image: torch", 1) if pulls else ""
     options = ContainerOptions(packages=("keras",))
     begun = start(
-        {"script": [there], "docker-options": ["--pull --gpus"], "old-tool": [""]},
+        {"script": [there]},
         StartRequest("dgx", "cont1", image="torch", options=options),
     )
     plan = provision.plan(begun.context, NOTHING, AllocatedGpus(engine="device=0"))

@@ -1,18 +1,16 @@
-"""The errors of containers that cannot be created or started, and other ways with an old docker.
+"""The errors of containers that cannot be created or started, and the old tool for GPUs.
 
-Before 20.10 `create` has no `--pull=never`, and before 19.03 no `--gpus`; later ones have `--gpus`
-in vain if dockerd did not find NVIDIA's toolkit.
+Before 19.03 docker's `create` has no `--gpus`; later ones have it in vain if dockerd did not find
+NVIDIA's toolkit.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.place.host.contract import Completed, Steps, error_lines
-from jlremote.place.host.shell_text import command_line
+from jlremote.place.host.contract import Completed, error_lines
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.place.runtimes.engine.engine_gpus import mend
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
@@ -142,7 +140,6 @@ def space_hint(engine: Engine) -> str:
     return f"`{shown}` on the host shows what takes space; a folder in memory has its own limit"
 
 
-NO_PULL_OPTION = "unknown flag: --pull"
 # Docker's errors, in lower case. The second is that of a new client with an old daemon.
 _TOO_OLD: Mapping[str, str] = {
     "unknown flag: --gpus": "knows no `--gpus`",
@@ -150,52 +147,14 @@ _TOO_OLD: Mapping[str, str] = {
     "could not select device driver": "has no NVIDIA toolkit for its `--gpus`",
 }
 KNOWS_NO_GPUS = tuple(words for words, why in _TOO_OLD.items() if "knows" in why)
-_OPTIONS, _TOOL = "docker-options", "old-tool"
 
 
-@dataclass(frozen=True)
-class OtherWay:
-    """Another way to create the same container."""
-
-    engine: Engine
-    why: str | None = None  # the reason, for a note; `None` if there is no difference to notice
-
-
-def other_way(engine: Engine, refused: Completed) -> OtherWay | None:
-    """Return another way to create a container, `None` if docker's age is not the cause."""
-    if engine.kind.program != DOCKER.kind.program:
-        return None
+def old_tool(engine: Engine, refused: Completed) -> tuple[Engine, str] | None:
+    """Return NVIDIA's old tool and why it may create a container that docker refused to."""
     complaint = refused.stderr.lower()
-    if NO_PULL_OPTION in complaint:
-        return OtherWay(_without_pull(engine))
     why = next((why for words, why in _TOO_OLD.items() if words in complaint), None)
-    return OtherWay(_old_tool(engine), f"`{engine.name}` on the host {why}") if why else None
-
-
-def option_steps(engine: Engine) -> Steps:
-    """Return the steps that list docker's options, which depend on its daemon's age, too."""
-    if engine.kind is not DOCKER.kind:
-        return {}
-    return {
-        _OPTIONS: command_line(engine("create", "--help")),
-        _TOOL: f"command -v {_old_tool(engine).kind.program}",
-    }
-
-
-def foreseen_way(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> OtherWay:
-    """Return how a container will be created, from the output of `option_steps`."""
-    options = told.get(_OPTIONS)
-    if options is None or options.status != 0:
-        return OtherWay(engine)
-    if gpus and "--gpus" not in options.stdout and told[_TOOL].status == 0:
-        return OtherWay(_old_tool(engine), f"`{engine.name}` on the host knows no `--gpus`")
-    return OtherWay(engine if "--pull" in options.stdout else _without_pull(engine))
-
-
-def _without_pull(engine: Engine) -> Engine:
-    return replace(engine, kind=replace(engine.kind, pulls_never=False))
-
-
-def _old_tool(engine: Engine) -> Engine:
+    if engine.kind is not DOCKER.kind or why is None:
+        return None
     in_front = (other for other in ENGINES.values() if other.kind.everyday == engine.kind.program)
-    return next(other for other in in_front if other.behind_sudo == engine.behind_sudo)
+    tool = next(other for other in in_front if other.behind_sudo == engine.behind_sudo)
+    return tool, f"`{engine.name}` on the host {why}"

@@ -18,7 +18,7 @@ class EngineKind:
     """The properties of one kind of engine."""
 
     program: str
-    pulls_never: bool = True  # whether `create` has `--pull=never`
+    pulls_never: bool = False  # whether each version of it has `create --pull=never`
     # How a container gets GPUs: docker's option, CDI devices, or variables of NVIDIA's first tool.
     gpus: Literal["option", "devices", "variables"] = "option"
     shows_bytes: bool = True  # whether a pull on a terminal shows the bytes that have come
@@ -40,6 +40,7 @@ KINDS = (
     EngineKind("docker"),
     EngineKind(
         "podman",
+        pulls_never=True,
         gpus="devices",
         shows_bytes=False,
         no_entrypoint="[]",
@@ -51,10 +52,8 @@ KINDS = (
         daemon=None,
     ),
     # It only creates containers: its second version joins the words of other commands and splits
-    # them at spaces. Docker before 20.10, which it may call, has no `create --pull`.
-    EngineKind(
-        "nvidia-docker", pulls_never=False, gpus="variables", ends_options=False, everyday="docker"
-    ),
+    # them at spaces.
+    EngineKind("nvidia-docker", gpus="variables", ends_options=False, everyday="docker"),
 )
 # The commands for the program itself, if another engine does the rest.
 _ITS_OWN = (("create",), ("run",), ("--version",))
