@@ -115,11 +115,6 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
     own = request.inside is None and runtime.has_containers
     if not own and (request.interactive or request.terminal):
         raise _only_in_containers(request)
-    if request.terminal and request.wanted.options.packages and not request.detach:
-        raise Usage(
-            "`-t` and `--install` cannot be combined",
-            hint="use `--detach` and then `jlr job attach`, or an image that has the packages",
-        )
 
 
 def _only_in_containers(request: RunRequest) -> Usage:

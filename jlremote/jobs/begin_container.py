@@ -5,18 +5,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import PurePosixPath
 
 from jlremote.containers import new_container
 from jlremote.containers.host_folders import prepared
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext
 from jlremote.images import pull
 from jlremote.images.image_commands import inspect_image_argv
-from jlremote.jobs import begin_process, command_file
+from jlremote.jobs import begin_process
 from jlremote.jobs.begin_process import ANOTHER_NAME
 from jlremote.jobs.command_file import as_typed
 from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
@@ -31,8 +29,8 @@ from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.selection import naming
 from jlremote.untrusted import document
 
-_LACKS = 123  # what it was to be created with: a shell, or a program for `--init`
-_NO_SCRIPT = 122  # the file that its command runs, which is one of this machine
+_NO_INIT = 123  # the exit status where the engine has no program for `--init`
+_NO_SHELL = 122  # the same where the image has none, and the command needs one before it
 
 
 def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
@@ -53,16 +51,13 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
         )
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
-        config = _config(start, image)
-        if config is None:
+        entrypoint = _entrypoint(start, image)
+        if entrypoint is None:
             pull.fetch(start.host, start.engine, image, start.context)
-            config = _config(start, image)
-        if config is None:
+            entrypoint = _entrypoint(start, image)
+        if entrypoint is None:
             raise NotFound(f"the image `{image}` is missing although it was pulled")
-        made = _begun(start, image, request, config)
-    wanted = start.request.options.packages
-    new_container.install(made[0], wanted, partial(packages.install_for_job, start.name))
-    return made
+        return _begun(start, image, request, entrypoint)
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,6 @@ class _NewContainer:
     labels: Mapping[str, str]
     gpus: AllocatedGpus
     later: bool = False  # whether it is only created, and started in a terminal
-    script: str | None = None  # the path of the file that it must have, if any
 
     def steps(self, engine: Engine) -> Steps:
         """Return the steps that create the container, and run it unless it is started `later`."""
@@ -83,15 +77,13 @@ class _NewContainer:
         job = new_container.with_owner(create, spec.options.environment)
         remove = command_line(docker.remove_argv(engine, spec.name))
         start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
-        check = _check_file(engine, spec.name, "/bin/sh", _LACKS) if spec.script else ""
-        if self.script is not None:
-            check += _check_file(engine, spec.name, self.script, _NO_SCRIPT)
         script = f"""\
 {new_container.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
   printf '%s\n' "$said" >&2
-  case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
+  case $said in {docker_errors.INIT_MISSING}) exit {_NO_INIT};; *) exit 125;; esac
 }}
-{check}{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}
+{_with_shell(engine, spec.name) if spec.script else ""}\
+{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}
 {command_line(docker.inspect_argv(engine, spec.name))} 2>/dev/null || :"""
         return {"create": script} | ({} if self.later else self.gpus.keep_for(engine, spec.name))
 
@@ -107,26 +99,16 @@ class _NewContainer:
 
 
 def _begun(
-    start: StartContext, image: str, request: RunRequest, config: _ImageConfig
+    start: StartContext, image: str, request: RunRequest, entrypoint: Argv
 ) -> tuple[StartContext, str]:
-    command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
+    gpus = allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
-    script = command_file.of_this_machine(command)
     start.undo.callback(new_container.remove_marked, start, new.labels[START_LABEL])
-    with_shell = replace(new, argv=(*config.entrypoint, *command)) if new.spec.script else new
-    without_shell = replace(new, spec=replace(new.spec, script=""))
+    if new.spec.script:
+        new = replace(new, argv=(*entrypoint, *new.argv))
     if gpus.wait is not None:
-        return _waiting(start, request, [with_shell, *[without_shell] * bool(new.spec.script)])
-    if script is not None and not config.entrypoint:  # which might make the file
-        folder = start.request.options.workdir or config.folder
-        needed = str(PurePosixPath(folder, script))
-        with_shell, without_shell = (
-            replace(each, script=needed) for each in (with_shell, without_shell)
-        )
-    engine, spec, done = with_shell.attempted(start)
-    if done.status == _LACKS:
-        _do_without_shell(start, image)
-        engine, spec, done = without_shell.attempted(start)
+        return _waiting(start, request, new)
+    engine, spec, done = new.attempted(start)
     if done.status == 0:
         if gpus.engine is None and done.stdout.strip():
             made = start.runtime.read(spec.name, {"container": done})
@@ -134,11 +116,14 @@ def _begun(
         keys = request.detach_keys
         starting = _in_terminal(engine, spec.name, gpus, keys) if new.later else ""
         return start.with_engine(engine), starting
-    if done.status == _NO_SCRIPT and script is not None:
-        raise command_file.not_there(request, start.runtime, script)
     if "already in use by container" in done.stderr:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
-    raise docker_errors.creation_error(engine, spec, done, start.request.host)
+    error = docker_errors.creation_error(engine, spec, done, start.request.host)
+    if done.status == _NO_SHELL:
+        error.hint = "`-e HOME=FOLDER` with a folder that can be written needs no `sh` in the image"
+        if start.request.options.packages:
+            error.hint = "use an image with a shell and Python, or leave out `--install`"
+    raise error
 
 
 def _new_container(
@@ -168,12 +153,12 @@ def _new_container(
 
 
 def _waiting(
-    start: StartContext, request: RunRequest, tries: list[_NewContainer]
+    start: StartContext, request: RunRequest, new: _NewContainer
 ) -> tuple[StartContext, str]:
-    new, spec = tries[0], tries[0].spec
-    if start.request.options.packages or spec.interactive:
+    tries, spec = [new], new.spec
+    if spec.interactive:
         raise Usage(
-            "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
+            "`-i` and `-t` cannot be combined with a wait on the host",
             hint="leave out `--detach` to wait from here",
         )
     engine = start.engine
@@ -182,11 +167,11 @@ def _waiting(
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
     if spec.options.init is not False:  # the engine may have no program for it
         without = replace(spec.options, init=False)
-        tries += [replace(each, spec=replace(each.spec, options=without)) for each in tries]
+        tries.append(replace(new, spec=replace(spec, options=without)))
     wait = {
         **(new.gpus.wait or {}),
         "create": [each.steps(engine)["create"] for each in tries],
-        "again": _LACKS,
+        "again": _NO_INIT,
         "pid": docker.state_argv(engine, spec.name, "Pid"),
         "remove": command_line(docker.remove_argv(engine, spec.name)),
     }
@@ -204,25 +189,14 @@ def _waiting(
     return start, ""
 
 
-def _check_file(engine: Engine, name: str, path: str, status: int) -> str:
+def _with_shell(engine: Engine, name: str) -> str:
     remove = command_line(docker.remove_argv(engine, name))
     return f"""\
-said=$({command_line(engine("cp", f"{name}:{path}", "-"))} 2>&1 >/dev/null) || case $said in
-*'ould not find the file'*|*'could not be found on container'*) {remove} >/dev/null; exit {status};;
+said=$({command_line(engine("cp", f"{name}:/bin/sh", "-"))} 2>&1 >/dev/null) || case $said in
+*'ould not find the file'*|*'could not be found on container'*)
+  {remove} >/dev/null; echo 'its image has no `sh`' >&2; exit {_NO_SHELL};;
 esac
 """
-
-
-def _do_without_shell(start: StartContext, image: str) -> None:
-    if start.request.options.packages:
-        raise JlrError(
-            f"`{image}` has no `sh`, and `--install` needs one",
-            hint="use an image with a shell and Python, or leave out `--install`",
-        )
-    start.note(
-        f"`{start.name}` may have no writable HOME: `{image}` has no `sh` to set one; "
-        "use `--env HOME=FOLDER`"
-    )
 
 
 def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:
@@ -238,22 +212,15 @@ def _before(start: StartContext) -> str:
     with_user = options.user is not None
     own_home = any(item.startswith("HOME=") for item in options.environment)
     home = variables.writable_home(start.name) if with_user and not own_home else ""
-    wait = packages.until_installed(start.name) if options.packages else ""
-    return home + wait
+    return home + (packages.before_job(options.packages) if options.packages else "")
 
 
-@dataclass(frozen=True)
-class _ImageConfig:
-    entrypoint: Argv
-    folder: str  # in which its programs begin
-
-
-def _config(start: StartContext, image: str) -> _ImageConfig | None:
+def _entrypoint(start: StartContext, image: str) -> Argv | None:
+    """Return the entrypoint of an image, `None` if the host does not have the image."""
     done = run_script(start.host, command_line(inspect_image_argv(start.engine, image)))
     if done.status != 0:
         return None
     with understood("the container engine"):
         config = document(done.stdout)[0].get("Config") or {}
         # An empty word stands for no entrypoint in images that `jlr image save` made.
-        entrypoint = tuple(str(word) for word in config.get("Entrypoint") or () if word)
-        return _ImageConfig(entrypoint, str(config.get("WorkingDir") or "/"))
+        return tuple(str(word) for word in config.get("Entrypoint") or () if word)

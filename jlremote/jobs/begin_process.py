@@ -10,7 +10,6 @@ from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import allocation, leases, wait
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
-from jlremote.jobs import command_file
 from jlremote.jobs.command_file import as_typed
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
@@ -38,13 +37,9 @@ def begin(start: StartContext, request: RunRequest) -> None:
     """Run a command as a process of the host, or in a session's container."""
     known, within = session(request), None
     name = start.request.host if known is None else known.name
-    in_session = _in_session(start, request)
-    if in_session:
+    if _in_session(start, request):
         container = _container(start, request)
         name, within = container.name, allocation.within(start, container)
-    asked = in_session or start.runtime.on_host
-    if asked and (lacking := command_file.missing(start, request, name)):
-        raise lacking
     bare = replace(start, runtime=Bare())
     gpus = allocation.take_or_promise(bare, detached=request.detach, within=within)
     plan = _plan(start, request, name, gpus)

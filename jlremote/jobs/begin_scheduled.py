@@ -12,7 +12,6 @@ from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
-from jlremote.jobs import command_file
 from jlremote.jobs.begin_process import ANOTHER_NAME, DISK_HINT
 from jlremote.jobs.command_file import as_typed
 from jlremote.jobs.known_jobs import SCHEDULED, JobHandle
@@ -48,8 +47,6 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
     except EngineMissing as missing:
         missing.hint = _runs_images_itself(start) or missing.hint
         raise
-    if not start.runtime.has_images and (lacking := command_file.missing(start, request, "")):
-        start.note(f"{lacking.message}; {lacking.hint}")  # the node may have it
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
     begun = Job("", "waiting", plan.shown, since=time.time(), gpus=plan.asked, remove=plan.remove)

@@ -6,22 +6,18 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from jlremote.errors import NotFound, Usage
-from jlremote.hosts.requests import RunRequest, StartContext
+from jlremote.errors import Usage
+from jlremote.hosts.requests import RunRequest
 from jlremote.laptop.typed_place import host_word
-from jlremote.place.host.contract import run_script
-from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.runtime import Attachment, Runtime
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.remote.notebook_run import KERNEL, PLACE
 from jlremote.remote.sending import program
 
 INTERPRETER = re.compile(r"(python|sh|bash|torchrun)[\d.]*")
 _SCRIPTS = (".py", ".sh")
-_LACKS = 93  # the exit status of `_LOOK` for a missing file; engines and shells have others
-# `[ -e … ]` is false as well where a folder may not be searched.
-_LOOK = f'case $(LC_ALL=C ls -d -- "$1" 2>&1) in *"No such file"*) exit {_LACKS};; esac'
+_NOT_FOUND = {2, 127}  # exit codes of interpreters and shells that do not find a file
 
 
 def _begin() -> tuple[str, ...]:
@@ -84,30 +80,10 @@ def of_this_machine(command: Sequence[str]) -> str | None:
     return typed if typed and Path(typed).is_file() else None
 
 
-def missing(start: StartContext, request: RunRequest, name: str) -> NotFound | None:
-    """Return the error about a file of this machine that its command runs, and `name` lacks.
-
-    Without an answer from there it is `None`.
-    """
-    if (script := of_this_machine(request.command)) is None:
-        return None
-    options = start.request.options
-    how = Attachment(user=options.user, workdir=options.workdir)
-    argv = start.runtime.attached(name, ("sh", "-c", _LOOK, "sh", script), how, {})
-    if run_script(start.host, command_line(argv)).status != _LACKS:
-        return None
-    return not_there(request, start.runtime, script)
-
-
-def not_there(request: RunRequest, runtime: Runtime, script: str) -> NotFound:
-    """Return the error about a missing file of this machine, with the option that sends it."""
-    where = _place(request, runtime) or request.wanted.image
-    path = PurePosixPath(script)
-    if path.is_absolute() or ".." in path.parts or Path.cwd() == Path.home():
-        hint = "put it into a folder of its own, and add `--sync .` to `jlr run` there"
-    else:
-        hint = "add `--sync .`: it sends this folder there first, but for what `.gitignore` names"
-    return NotFound(f"`{script}` is on this machine and not in `{where}`", hint=hint)
+def not_sent(command: Sequence[str], codes: Sequence[int]) -> str | None:
+    """Return a note about a file of this machine that was not found there, as the codes say."""
+    typed = of_this_machine(command) if _NOT_FOUND & set(codes) else None
+    return typed and f"`{typed}` is a file of this machine: `--sync .` sends this folder first"
 
 
 def _place(request: RunRequest, runtime: Runtime) -> str | None:

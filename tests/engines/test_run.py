@@ -106,9 +106,12 @@ def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
         "image", "build", "lab", str(tmp_path), "-t", image, *podman, timeout=120
     )
     assert built.status == 0, built
-    asked = ("--name", job, "--image", image, "--user", "1234", *podman)
-    done = engines_laptop.jlr("run", "lab", *asked, "--", "/program", "--version", timeout=120)
+    asked = ("run", "lab", "--name", job, "--image", image, "--user", "1234", *podman)
+    program = ("--", "/program", "--version")
+    refused = engines_laptop.jlr(*asked, *program, timeout=120)
+    assert refused.status != 0, refused
+    assert "`-e HOME=FOLDER` with a folder that can be written" in refused.stderr
+    done = engines_laptop.jlr(*asked, "-e", "HOME=/", *program, timeout=120)
     assert done.status == 0, done
     assert done.stdout.startswith("ldconfig ")
-    assert f"`{image}` has no `sh`" in done.stderr
     podman_of("podman", engines_host.account).attempt("rmi", "--force", image)

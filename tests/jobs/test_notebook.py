@@ -152,8 +152,9 @@ def test_what_is_no_notebook_or_has_no_nbclient_is_told(
     assert "cannot read the notebook `/nowhere.ipynb`: No such file" in missing.stderr
     (owner.folder / "home" / "here.ipynb").write_text(notebook(("6 * 7", [])), encoding="utf-8")
     here = ("run", "lab", "--in", session.name, "here.ipynb")
-    way = "put it into a folder of its own, and add `--sync .` to `jlr run` there"
-    failed(owner.jlr(*here), 6, "`here.ipynb` is on this machine and not in", way)
+    not_there = owner.jlr(*here)
+    assert not_there.status == 2, not_there
+    assert "`here.ipynb` is a file of this machine: `--sync .` sends" in not_there.stderr
     assert owner.jlr("cp", "here.ipynb", f"lab/{session.name}:").status == 0
     assert owner.jlr(*here).stdout == "42\n"
     (proj := owner.folder / "home" / "proj").mkdir()

@@ -141,6 +141,7 @@ def run(
     _check_sync(sync, back, options)
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
+    from jlremote.jobs.command_file import not_sent
     from jlremote.jobs.follow import CtrlC
 
     context = invocation.context()
@@ -180,6 +181,8 @@ def run(
         ends.append(facts)
         if request.wanted.notify:
             workflow.tell_end(job, code, context)
+    if sync is None and (note := not_sent(command, codes)):
+        context.progress.note(note)
     if folder is not None and back:
         job_folder.bring_back(folder, back, context)
     if as_json():

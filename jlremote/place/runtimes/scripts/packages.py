@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from jlremote.place.host.shell_text import command_line, wait_while
+from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.scripts import variables
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
@@ -12,8 +12,6 @@ from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 _FOLDER = f"{variables.ROOT}/.packages"  # no session or job has this name
 _NO_PYTHON = 69  # sysexits.h: EX_UNAVAILABLE
 GONE = 66  # sysexits.h: EX_NOINPUT
-NOT_INSTALLED = 75  # sysexits.h: EX_TEMPFAIL
-PATIENCE_SECONDS = 120
 
 _IS_OPEN = """\
 import os, sys, sysconfig
@@ -71,22 +69,6 @@ for wanted in sys.argv[1:]:
     except PackageNotFoundError:
         sys.exit({GONE})
 """
-
-_WAIT = wait_while(
-    '[ ! -e "$jlr_folder/installed" ]',
-    PATIENCE_SECONDS,
-    meanwhile="""\
-[ ! -e "$jlr_folder/installing" ] || {
-    jlr_turns=0; kill -0 "$(cat "$jlr_folder/installing")" 2>/dev/null || break; }""",
-)
-# The job's process waits for the installation, and goes on if that was killed.
-_UNTIL_INSTALLED = f"""\
-{variables.PRIVATE} || exit {variables.NO_FOLDER}
-jlr_folder="{variables.ROOT}"/NAME
-{_WAIT}[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
-  {{ echo 'not started: its packages were not installed' >&2; exit {NOT_INSTALLED}; }}
-"""
-
 
 SHARED = "/opt/jlr"
 # Runs as root; `$1` has the id of the container's user and the home folder. In /tmp others may not
@@ -149,24 +131,11 @@ def are_there(packages: tuple[str, ...]) -> str:
     )
 
 
-def until_installed(name: str) -> str:
-    """Return shell text that waits for a job's packages, then makes them visible to it."""
-    return _UNTIL_INSTALLED.replace("NAME", shlex.quote(name)) + USE
-
-
-def install_for_job(name: str, packages: tuple[str, ...]) -> str:
-    """Return the script that installs packages in the container of a job that waits for them.
-
-    Once it runs, the job starts after it even if the laptop has gone.
-    """
+def before_job(packages: tuple[str, ...]) -> str:
+    """Return shell text that installs packages for the command of a job, which follows."""
     return f"""\
-{variables.PRIVATE} || exit {variables.NO_FOLDER}
-folder="{variables.ROOT}"/{shlex.quote(name)}
-(umask 077; mkdir -p "$folder") && echo $$ >"$folder/.installing" || exit
-mv "$folder/.installing" "$folder/installing"
 (
-{install(packages)})
-status=$?
-echo $status >"$folder/.installed"; mv "$folder/.installed" "$folder/installed"
-exit $status
-"""
+export PIP_QUIET=1
+{install(packages)}) </dev/null >&2 ||
+  {{ status=$?; echo 'not started: its packages were not installed' >&2; exit "$status"; }}
+{USE}"""

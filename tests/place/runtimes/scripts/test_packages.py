@@ -1,9 +1,8 @@
-"""The scripts that wait for packages and look for them, in a shell of this machine."""
+"""The scripts that install packages and look for them, in a shell of this machine."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,43 +18,11 @@ def here(script: str, folder: Path) -> str:
     return script.replace(variables.ROOT, str(folder))
 
 
-def waited(folder: Path) -> subprocess.CompletedProcess[str]:
-    return run_sh("sh", here(packages.until_installed("job1"), folder) + "echo started\n")
-
-
-@pytest.fixture
-def notes(tmp_path: Path) -> Path:
-    """Return the folder in which an installation leaves its notes."""
-    folder = tmp_path / "job1"
-    folder.mkdir()
-    return folder
-
-
-def test_a_job_starts_when_its_packages_are_installed(notes: Path) -> None:
-    (notes / "installed").write_text("0\n")
-    assert waited(notes.parent).stdout == "started\n"
-
-
-def test_a_job_whose_packages_were_not_installed_does_not_start(notes: Path) -> None:
-    (notes / "installed").write_text("1\n")
-    done = waited(notes.parent)
-    assert (done.returncode, done.stdout) == (packages.NOT_INSTALLED, "")
-    assert done.stderr == "not started: its packages were not installed\n"
-
-
-def test_a_job_does_not_wait_for_an_installation_that_was_killed(notes: Path) -> None:
-    with subprocess.Popen(("true",)) as ended:
-        ended.wait()
-    (notes / "installing").write_text(f"{ended.pid}\n")
-    assert waited(notes.parent).returncode == packages.NOT_INSTALLED
-
-
-def test_a_job_waits_as_long_as_the_installation_runs(notes: Path) -> None:
-    (notes / "installing").write_text(f"{os.getpid()}\n")
-    script = here(packages.until_installed("job1"), notes.parent).replace(
-        "jlr_turns=$((jlr_turns + 1))", f'echo 0 >"{notes}/installed"'
-    )
-    assert run_sh("sh", script + "echo started\n").stdout == "started\n"
+def test_a_job_whose_packages_cannot_be_installed_does_not_start(tmp_path: Path) -> None:
+    script = here(packages.before_job(("x",)), tmp_path)
+    done = run_sh("sh", f"command() {{ return 1; }}\n{script}echo started\n")
+    assert (done.returncode, done.stdout) == (69, "")
+    assert done.stderr.endswith("in the image\nnot started: its packages were not installed\n")
 
 
 @pytest.mark.parametrize(
@@ -91,15 +58,6 @@ def test_without_such_an_environment_nothing_is_set(tmp_path: Path) -> None:
     use = here(packages.USE, tmp_path / "none")
     done = run_sh("sh", f'unset PYTHONPATH; PATH=/bin:/usr/bin\n{use}echo "$PATH|$PYTHONPATH"\n')
     assert done.stdout == "/bin:/usr/bin|\n"
-
-
-def test_an_installation_leaves_its_status_for_the_job(tmp_path: Path) -> None:
-    script = here(packages.install_for_job("job1", ("x",)), tmp_path)
-    without_python = f"command() {{ return 1; }}\n{script}"
-    assert run_sh("sh", without_python).returncode != 0
-    assert (tmp_path / "job1/installed").read_text() != "0\n"
-    assert (tmp_path / "job1/installing").read_text().strip().isdigit()
-    assert (tmp_path / "job1").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("kind", ["own", "another user's", "a link"])

@@ -87,8 +87,6 @@ def files(folder: Path) -> set[Path]:
         scripts.show_log(CONTAINERS, "cont1", lines=9),
         packages.USE + "jupyter-lab\n",
         packages.are_there(("x",)),
-        f"command() {{ return 1; }}\n{packages.install_for_job('cont1', ('x',))}",
-        packages.until_installed("cont1") + "echo planted\n",
     ],
 )
 def test_a_folder_that_another_user_planted_is_refused(
@@ -101,6 +99,18 @@ def test_a_folder_that_another_user_planted_is_refused(
     assert (
         done.stderr == f"{folder} is not a folder of this user alone, with mode 0700 and no link\n"
     )
+    assert files(folder) == before
+
+
+@planted
+def test_no_package_of_a_job_is_installed_in_a_planted_folder(
+    plant: Callable[[Path], None], folder: Path
+) -> None:
+    plant(folder)
+    before = files(folder)
+    of_debian = "command() { echo /usr/bin/python3; }\n"
+    done = in_folder(f"{of_debian}{packages.before_job(('x',))}echo planted\n", folder.parent)
+    assert (done.returncode, done.stdout) == (variables.NO_FOLDER, "")
     assert files(folder) == before
 
 
