@@ -91,7 +91,8 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host:
         return cause
     return JlrError(
         f"cannot create the container `{spec.name}`: {why}",
-        hint="`--verbose` shows the command and all that the engine says",
+        hint="`--verbose` shows the command and all that the engine says; `jlr config` shows what "
+        "the settings add to it",
     )
 
 
