@@ -45,7 +45,8 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
     try:
         plan = _plan(start, request, how)
     except EngineMissing as missing:
-        missing.hint = _runs_images_itself(start) or missing.hint
+        run = f"jlr run {start.host.name} --slurm -- srun --container-image=IMAGE COMMAND"
+        missing.hint = f"{missing.hint}; `{run}` where the site has pyxis"
         raise
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
@@ -54,16 +55,6 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_, mark=plan.mark))
         for name, id_ in zip(plan.names, ids, strict=True)
     ]
-
-
-def _runs_images_itself(start: StartContext) -> str | None:
-    asked = run_script(start.host, SLURM.runs_images())
-    if asked.status != 0:
-        return None
-    return (
-        f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
-        f"{SLURM.name} itself run the image (pyxis)"
-    )
 
 
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:

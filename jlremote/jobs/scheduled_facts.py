@@ -10,9 +10,9 @@ from jlremote.place.clusters.last_states import JobEnding, read_ending
 from jlremote.place.clusters.scheduler import FOLLOWS, QueuedJob, SchedulerSilent
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_queue
-from jlremote.place.host.contract import FIELD, GROUP, records, understood
+from jlremote.place.host.contract import GROUP, records, understood
 from jlremote.place.host.job import Job
-from jlremote.text import is_name, one_line
+from jlremote.text import is_name
 from jlremote.untrusted import moment, whole_number
 
 
@@ -21,8 +21,7 @@ def read(printed: str) -> list[Job]:
     with understood("the shell"):
         now, _, rest = printed.partition(GROUP)
         folders, _, rest = rest.partition(GROUP)
-        asked, _, rest = rest.partition(GROUP)
-        accounted, _, closed = rest.partition(GROUP)
+        asked, _, accounted = rest.partition(GROUP)
         queue: Mapping[str, QueuedJob] = {}
         silence = None
         try:
@@ -38,20 +37,8 @@ def read(printed: str) -> list[Job]:
             for fields in records(folders)
             if is_name(fields[0].removesuffix(FOLLOWS))
         ]
-    drained, clock = _drained(closed), moment(now)
-    return [
-        job if job.over else replace(job, detail=drained.get(job.job or "", job.detail))
-        for job in (job.by_our_clock(clock) for job in jobs)
-    ]
-
-
-def _drained(printed: str) -> Mapping[str, str]:
-    rows = (line.split(FIELD) for line in printed.splitlines() if line.count(FIELD) == 2)
-    return {
-        id_: f"its node `{one_line(node)}` is drained and takes no new jobs: {one_line(words)}; "
-        "this one goes on"
-        for id_, node, words in rows
-    }
+    clock = moment(now)
+    return [job.by_our_clock(clock) for job in jobs]
 
 
 def _job(

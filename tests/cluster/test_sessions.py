@@ -278,9 +278,7 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
         assert re.search(r"its time limit ends it in [789]m", told["detail"]), told
     update = ("scontrol", "update", "nodename=node2")
     cluster.slurm(*update, "state=drain", "reason=disk")
-    drained = listed(zih, failed_node)
-    assert (drained["state"], "`node2` is drained" in drained["detail"]) == ("up", True), drained
-    assert drained["detail"].endswith(" new jobs: disk; this one goes on")
+    assert listed(zih, failed_node)["state"] == "up", "a drained node ends no job"
     cluster.slurm(*update, "state=undrain")
     cluster.slurm("scancel", str(session.report["job"]))
     cluster.slurm(*update, "state=down", "reason=test")

@@ -46,18 +46,6 @@ SEARCH
 esac
 printf '%s\n' "$jlr_id" | tail -n 1
 """
-# One question for the nodes of all running jobs; `scontrol show hostnames` asks no daemon.
-_DRAINED = f"""
-jlr_rows=$(sed -n 's/^\\([^{FIELD}]*\\){FIELD}.*{FIELD}RUNNING{FIELD}.*{FIELD}/\\1 /p')
-jlr_nodes=$(printf '%s\\n' "$jlr_rows" | sed 's/^.* //' | sort -u | paste -sd, -)
-[ -z "$jlr_nodes" ] ||
-  jlr_drained=$(SINFO --nodes="$jlr_nodes" 2>/dev/null | sort -u)
-[ -z "$jlr_drained" ] || printf '%s\\n' "$jlr_rows" | while read -r jlr_id jlr_nodes; do
-  scontrol show hostnames "$jlr_nodes" | while read -r jlr_node; do
-    printf '%s\\n' "$jlr_drained" | sed -n "s/^$jlr_node /$jlr_id{FIELD}$jlr_node{FIELD}/p"
-  done
-done
-"""
 _SHOWN = r"s/^.* JobState=\([A-Z_]*\) .* ExitCode=\([0-9:]*\) .* EndTime=\([0-9]*\) .*$/\1|\3|\2/p"
 _ACCOUNTED = rf"""
 export SLURM_TIME_FORMAT=%s
@@ -189,11 +177,6 @@ class Slurm:
         """Succeed if Slurm's messages on stdin say that the job is requeued or preempted."""
         return "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
 
-    def drained(self) -> str:
-        """Read what `queue` printed; print drained nodes of running jobs: id, node, words."""
-        argv = ("sinfo", "--noheader", "--Node", "--states=drain", "--format=%N %E")
-        return f"{_ON_PATH}jlr_drained=\n{_DRAINED.replace('SINFO', _first(argv))}"
-
     def after(self, job: str) -> tuple[str, ...]:
         """Return arguments of a submission that wait until another job is over."""
         return (f"--dependency=afterany:{job}",)
@@ -251,12 +234,6 @@ class Slurm:
     def read_estimate(self, answer: Completed) -> str:
         said = printable(f"{answer.stderr}\n{answer.stdout}")
         return one_line(said.replace("sbatch: ", ""))
-
-    def runs_images(self) -> str:
-        return (
-            f"{_ON_PATH}srun --help 2>/dev/null | grep -q -e '--container-image' || exit\n"
-            "echo 'srun --container-image=IMAGE COMMAND'"
-        )
 
     def presence(self) -> str:
         return (
