@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import queue
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,7 +11,7 @@ from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
-from jlremote.link.forwards.session_forward import SessionForward, TimeLimit
+from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, FakeConnection, new_endpoint, until
@@ -40,34 +38,6 @@ def test_a_remembered_endpoint_is_proved_before_bytes_flow(
             again.wait(0)
         parts.settle(JupyterDead("it is gone"))
         until(is_in(State.JUPYTER_DEAD, again), "the verdict")
-
-
-def test_a_time_limit_is_told_once_whatever_ports_were_tried(parts: Parts) -> None:
-    until_ = time.time() + WARNED_SECONDS + 0.3
-    limited = replace(new_endpoint(), until=until_)
-    for _ in range(3):
-        with pytest.raises(Busy):
-            parts.forwards.add(KEY, 1, limited, parts.connection)
-    for port in (8888, 9999):
-        parts.forwards.add(KEY, port, limited, parts.connection)
-    for _ in range(5):
-        parts.settle(limited)
-    assert parts.warned.get(timeout=PATIENCE) == (KEY[0], until_)
-    with pytest.raises(queue.Empty):
-        parts.warned.get(timeout=0.5)
-
-
-def test_a_forward_that_was_stopped_tells_of_no_time_limit(parts: Parts) -> None:
-    """Although its proof is still under way."""
-    limited = replace(new_endpoint(), until=time.time() + 60)
-    forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
-    forward.prove_again(parts.connection)
-    parts.forwards.remove(KEY)
-    for _ in range(3):
-        parts.settle(limited)
-    assert forward.settled(PATIENCE)
-    with pytest.raises(queue.Empty):
-        parts.warned.get(timeout=0.5)
 
 
 def test_an_event_of_its_container_starts_a_new_proof_during_a_proof(
@@ -150,37 +120,33 @@ def test_a_failed_proof_is_not_repeated_with_every_request(
     assert len(parts.asked) == 1
 
 
-@pytest.fixture
-def warned() -> queue.Queue[float]:
-    return queue.Queue()
-
-
-@pytest.fixture
-def limit(warned: queue.Queue[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[TimeLimit]:
-    monkeypatch.setattr(session_forward, "_TURN_SECONDS", 0.05)
-    limit = TimeLimit(warned.put)
-    yield limit
-    limit.set(None)
-
-
-def test_it_warns_once_as_many_minutes_before(limit: TimeLimit, warned: queue.Queue[float]) -> None:
-    until = time.time() + WARNED_SECONDS + 0.3
-    limit.set(until)
-    assert warned.get(timeout=PATIENCE) == until
-    assert until - time.time() <= WARNED_SECONDS
-    limit.set(until)
-    near = time.time() + 60
-    limit.set(near)
-    assert warned.get(timeout=PATIENCE) == near, "the first one twice"
-
-
-def test_a_limit_that_was_put_off_or_is_over_is_not_warned_of(
-    limit: TimeLimit, warned: queue.Queue[float]
+@pytest.mark.parametrize(
+    ("left", "warns"),
+    [(WARNED_SECONDS - 1, True), (60, True), (WARNED_SECONDS + 9, False), (-1, False)],
+)
+def test_it_warns_once_as_many_minutes_before(
+    parts: Parts, forward: SessionForward, left: float, warns: bool
 ) -> None:
-    limit.set(time.time() + WARNED_SECONDS + 0.1)
-    limit.set(time.time() + WARNED_SECONDS + 3600)
-    limit.set(time.time() - 1)
-    last = time.time() + 60
-    limit.set(last)
-    assert warned.get(timeout=PATIENCE) == last
-    assert warned.empty()
+    near = replace(new_endpoint(), until=time.time() + left)
+    forward.replace(near, parts.connection)
+    first = Call(forward.heed_limit)
+    if warns:
+        parts.settle(near)
+    first.result()
+    forward.heed_limit()
+    assert list(parts.warned.queue) == [(KEY[0], near.until)] * warns
+
+
+def test_a_limit_that_was_put_off_is_warned_of_later(parts: Parts, forward: SessionForward) -> None:
+    near = replace(new_endpoint(), until=time.time() + 60)
+    forward.replace(near, parts.connection)
+    warning = Call(forward.heed_limit)
+    parts.settle(replace(near, until=time.time() + 7200))
+    warning.result()
+    assert parts.warned.empty()
+    last = replace(near, until=time.time() + 90)
+    forward.replace(last, parts.connection)
+    warning = Call(forward.heed_limit)
+    parts.settle(last)
+    warning.result()
+    assert list(parts.warned.queue) == [(KEY[0], last.until)]

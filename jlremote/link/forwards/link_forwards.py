@@ -28,7 +28,8 @@ Observe = Callable[[Connection, str], None]
 
 log = logging.getLogger(__name__)
 
-_PROOF_SECONDS = 10.0
+# Between two looks at the time limits of sessions; a timer would stand still in a laptop's sleep.
+LIMIT_SECONDS = 10.0
 # Reading events begins late, to take no time from a session's start; it misses none of them.
 PAUSE_SECONDS = 2
 # If reading ends again and again, it is retried less and less often.
@@ -48,6 +49,7 @@ class Forwards:
     ending: Ending = lambda *_: None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _forwards: dict[ForwardKey, SessionForward] = field(default_factory=dict)
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def __len__(self) -> int:
         return len(self._forwards)
@@ -100,7 +102,14 @@ class Forwards:
             forward.stop()
         return forward is not None
 
+    def heed_limits(self) -> None:
+        """Tell of the time limits of sessions until the forwards end."""
+        while not self._ended.wait(LIMIT_SECONDS):
+            for forward in tuple(self._forwards.values()):
+                forward.heed_limit()
+
     def stop(self) -> None:
+        self._ended.set()
         for key in tuple(self._forwards):
             self.remove(key)
 

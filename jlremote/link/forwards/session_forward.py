@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
@@ -41,49 +40,6 @@ Listen = Callable[[int, Gateway, ForwardKey], Forward]
 # Takes a session and when its time limit ends it, some minutes before.
 Ending = Callable[[str, float], None]
 
-# A timer stands still while the machine sleeps.
-_TURN_SECONDS = 60.0
-
-
-class TimeLimit:
-    """Calls `warn` once, `WARNED_SECONDS` before the moment or as soon as the moment is known."""
-
-    def __init__(self, warn: Callable[[float], None]) -> None:
-        self._warn = warn
-        self._lock = threading.Lock()
-        self._until: float | None = None
-        self._timer: threading.Timer | None = None
-
-    def set(self, until: float | None) -> None:
-        """Set the moment, in seconds since the epoch, `None` for no limit."""
-        with self._lock:
-            if until == self._until:
-                return
-            self._until = until
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = None
-            if until is not None:
-                self._wait(until)
-
-    def _wait(self, until: float) -> None:
-        pause = min(_TURN_SECONDS, until - WARNED_SECONDS - time.time())
-        self._timer = threading.Timer(max(0.0, pause), self._look, (until,))
-        self._timer.daemon = True
-        with suppress(RuntimeError):  # no thread is left
-            self._timer.start()
-
-    def _look(self, until: float) -> None:
-        with self._lock:
-            if until != self._until:
-                return
-            left = until - time.time()
-            if left > WARNED_SECONDS:
-                self._wait(until)
-                return
-        if left > 0:
-            self._warn(until)
-
 
 class SessionForward:
     """A local listener, and the endpoint that was proved on the present connection.
@@ -117,7 +73,7 @@ class SessionForward:
         self._condition = Condition(State.UP)
         self._listener: Forward | None = None
         self._ending = ending
-        self._limit: TimeLimit | None = None  # `None` while nothing listens
+        self._warned: float | None = None  # the end of the time limit that was told
         self.replace(endpoint, connection, seen=seen)
 
     @property
@@ -145,14 +101,8 @@ class SessionForward:
         listener.start()
         with self._changed:
             self._listener = listener
-            self._limit = TimeLimit(self._warn)
-            self._heed_limit()
 
     def stop(self) -> None:
-        with self._changed:
-            limit, self._limit = self._limit, None
-        if limit is not None:
-            limit.set(None)
         if self._listener is not None:
             self._listener.stop()
 
@@ -277,16 +227,18 @@ class SessionForward:
                 self._proved = True
                 self._condition = self._condition.then(state, error)
                 self._endpoint = endpoint or self._endpoint
-                self._heed_limit()
                 self._changed.notify_all()
 
-    def _heed_limit(self) -> None:
-        if self._limit is not None and self._proved and self._condition.state is State.UP:
-            self._limit.set(self._endpoint.until)
-
-    def _warn(self, until: float) -> None:
+    def heed_limit(self) -> None:
+        """Tell once, some minutes before, that a time limit ends the session."""
+        until = self._endpoint.until
+        if until is None or until == self._warned or self._condition.state is not State.UP:
+            return
+        if not 0 < until - time.time() <= WARNED_SECONDS:
+            return
         self.prove_again(self._connection)
         if not self.settled(_PROOF_SECONDS) or self._endpoint.until == until:
+            self._warned = until
             self._ending(self.session, until)
 
     def _end_proof(self, proof: int) -> bool:

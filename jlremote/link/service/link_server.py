@@ -7,6 +7,7 @@ import multiprocessing.connection as sockets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from jlremote import __version__
 from jlremote.errors import JlrError
 from jlremote.jupyter.endpoint import Endpoint, Place, hostname, time_limit_warning
 from jlremote.laptop import desktop
-from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.backoff import Backoff, keep_going
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
 from jlremote.link.connection.host_side import HostSide
 from jlremote.link.connection.liveness import LaptopChanges, Liveness
@@ -243,6 +244,8 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     cells = CellNotices(supervisor.wait, place_of, show)
     operations = Operations(supervisor, forwards, mounts, clients, jobs, cells, dialer)
     supervisor.start()
+    limits = partial(keep_going, "time limits", forwards.heed_limits)
+    threading.Thread(target=limits, daemon=True).start()
     try:
         yield LinkServer(operations, idle_seconds=idle_seconds)
     finally:
