@@ -6,7 +6,6 @@ import json
 import re
 import secrets
 import shlex
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -44,7 +43,6 @@ SESSIONS = ScheduledJobs(JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
 _BEGIN_SECONDS = 600
 _LOG_LINES = 30  # Lmod says first which module is unknown, and then much that is no news
-_LOOK_SECONDS = 1.0
 _SOCKET_BYTES = 107  # of a unix socket's path on Linux
 _COUNT = "SLURM_GPUS_ON_NODE"
 _DEVICES = "CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK"
@@ -66,18 +64,19 @@ def ensure(
         JobEnded: it ended before Jupyter listened.
         JlrError: the scheduler refused it.
     """
-    job = _known(start)
+    job = read_jobs(start.host, start.name).get(start.name)
     is_new = job is None or job.over
     if is_new:
         how = _asked_for(start, seen)
         try:
             _submit(start, how, seen.container)
         except Busy:  # another laptop's
-            job, is_new = _known(start), False
+            job, is_new = read_jobs(start.host, start.name).get(start.name), False
             if job is None or job.over:
                 raise
     if not is_new and job is not None and start.request.scheduled is not None:
-        start.note(f"joining job {job.job} of `{start.name}`, which already exists")
+        called = f"job {job.job}" if job.job else "the job"
+        start.note(f"joining {called} of `{start.name}`, which already exists")
     submitted()
     same = job is not None and seen.container is not None and seen.container.job == job.job
     with _left_queued(start):
@@ -98,17 +97,6 @@ def _prove_gpus(start: StartContext) -> None:
     if given := re.search(rf"^{_COUNT}=(\d+)$", printed, re.MULTILINE):
         with start.context.progress.step("Check the GPUs in the image"):
             allocation.prove(start, given[1])
-
-
-def _known(start: StartContext) -> Job | None:
-    job = read_jobs(start.host, start.name).get(start.name)
-    if job is None or job.over or job.job is not None:
-        return job
-    with start.context.progress.step(f"Wait for another submission of {start.name}"):
-        while job is not None and not job.over and job.job is None:
-            threading.Event().wait(_LOOK_SECONDS)
-            job = read_jobs(start.host, start.name).get(start.name)
-    return job
 
 
 def _asked_for(start: StartContext, seen: Survey) -> Scheduled:
@@ -292,13 +280,21 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 
 def _awaited(start: StartContext) -> Server:
+    where, note = _where(start), start.context.progress.note
     look = partial(_job, start.host, start.name)
-    job = reached(look, _where(start), start.context)
+    job = reached(look, where, start.context)
     while not job.over:
-        server = _begun(start, job).server
+        if job.state in ("waiting", "unknown"):
+            handle = JobHandle(start.host, SESSIONS, job)
+            reached(partial(wait_begun, handle, SESSIONS, note), where, start.context)
+            job = reached(look, where, start.context)
+            if job.over:
+                break
+        with start.context.progress.step(f"Wait for JupyterLab in job {job.job}"):
+            server = reached(partial(_listening, start, job), where, start.context).server
         if server is not None:
             return server
-        before, job = job, reached(look, _where(start), start.context)
+        before, job = job, reached(look, where, start.context)
         if job.job == before.job and job.state != "unknown":
             break
     raise _failed(start, job)
@@ -306,15 +302,6 @@ def _awaited(start: StartContext) -> Server:
 
 def _where(start: StartContext) -> str:
     return f"{start.request.host}/{start.name}"
-
-
-def _begun(start: StartContext, job: Job) -> Survey:
-    where, note = _where(start), start.context.progress.note
-    if job.state in ("waiting", "unknown"):
-        handle = JobHandle(start.host, SESSIONS, job)
-        reached(lambda: wait_begun(handle, SESSIONS, note), where, start.context)
-    with start.context.progress.step(f"Wait for JupyterLab in job {job.job}"):
-        return reached(lambda: _listening(start, job), where, start.context)
 
 
 def _job(host: Host, name: str) -> Job:
