@@ -55,7 +55,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         raise _missing(start, found)
     with start.context.progress.step("Launch JupyterLab"):
         server, ours = _launch(start, found)
-        if server.sock and not start.host.reaches(server.sock):
+        if server.sock and start.host.refusal(server.sock) is not None:
             runtime, name, sock = start.runtime, start.name, server.sock
             if ours:  # end it, and wait until its shell is done with the folder
                 end = scripts.end(runtime, name, server.pid, server.process_start, patience=0)

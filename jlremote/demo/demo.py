@@ -30,6 +30,7 @@ from jlremote.sessions.wait import END, targets, until_done
 
 HOST = "demo"
 NOTED_SECONDS = 15.0
+_LOOK_SECONDS = 0.5
 
 
 def demo(context: Context, ready: Callable[[SessionReport], None]) -> None:

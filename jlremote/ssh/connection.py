@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jlremote.errors import Busy, LinkLost
@@ -132,33 +132,28 @@ class Connection:
         """
         return self.transport.probe(timeout)
 
-    def refusal(self, address: str, port: int, timeout: float) -> str | None:
-        """Return why the server does not permit forwarding to an address; `None` if it does.
+    def refusal(self, to: Sequence[str | int], timeout: float) -> str | None:
+        """Return why the server does not connect to a port or a unix socket; `None` if it does.
 
-        A port on which nothing listens or answers is permitted.
+        A port on which nothing listens or answers counts as connected to. OpenSSH gives no reason
+        about sockets: `AllowStreamLocalForwarding no` looks like a path that is absent.
 
         Raises:
             LinkLost: the connection broke, or there was no answer within `timeout` seconds.
         """
-        refusal = self._refusal(DIRECT_TCPIP, direct_tcpip(address, port), timeout)
-        return refusal if refusal is not None and refusal.startswith(PROHIBITED) else None
-
-    def reaches(self, path: str, timeout: float) -> bool:
-        """Return whether the server connects to a unix socket on which a program listens.
-
-        OpenSSH gives no reason: `AllowStreamLocalForwarding no` looks like a path that is absent.
-        Errors are those of `refusal`.
-        """
-        return self._refusal(STREAMLOCAL, direct_streamlocal(path), timeout) is None
-
-    def _refusal(self, kind: bytes, details: bytes, timeout: float) -> str | None:
         channel = ScriptChannel(self.transport)
-        channel.ask(kind, details)
+        if len(to) == 1:
+            channel.ask(STREAMLOCAL, direct_streamlocal(str(to[0])))
+        else:
+            channel.ask(DIRECT_TCPIP, direct_tcpip(str(to[0]), int(to[1])))
         is_answered = channel.answered.wait(timeout)
         channel.close()
-        if not is_answered or (channel.refusal is None and not channel.is_granted):
+        refusal = channel.refusal
+        if not is_answered or (refusal is None and not channel.is_granted):
             raise LinkLost("the server did not say whether it permits forwarding")
-        return None if channel.refusal is None else one_line(channel.refusal)
+        if refusal is None or (len(to) > 1 and not refusal.startswith(PROHIBITED)):
+            return None
+        return one_line(refusal)
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds, or for ever, until it is gone; return whether it is."""

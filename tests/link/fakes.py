@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from jlremote.errors import LinkLost, NeedsAuthentication
@@ -49,11 +49,8 @@ class FakeConnection(Connection):
             raise LinkLost("the connection broke")
         return 0.01
 
-    def refusal(self, address: str, port: int, timeout: float) -> str | None:
+    def refusal(self, to: Sequence[str | int], timeout: float) -> str | None:
         return None
-
-    def reaches(self, path: str, timeout: float) -> bool:
-        return True
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         return self.gone.wait(timeout)

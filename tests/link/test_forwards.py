@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.errors import Busy, JlrError, LinkLost
+from jlremote.errors import JlrError, LinkLost
 from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward

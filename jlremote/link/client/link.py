@@ -6,7 +6,7 @@ import os
 import socket as plain_sockets
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -148,24 +148,17 @@ class Link:
             call.on_silence = self._patience(script, once=True)
             yield RemoteOutput(call.messages(), marker, given, call.say)
 
-    @contextmanager
-    def process(self, script: str, terminal: TerminalKind | None = None) -> Iterator[RemoteProcess]:
+    def process(
+        self, script: str, terminal: TerminalKind | None = None
+    ) -> AbstractContextManager[RemoteProcess]:
         """Run `script`, in a terminal or without, with bytes both ways; leaving ends it."""
-        self._events.on_command(script)
         marker = None if terminal else new_marker()
         request: Message = {"script": announced(script, marker) if marker else script}
         if terminal:
             request["terminal"] = {"kind": terminal.kind, "size": terminal.size}
             request["environment"] = dict(os.environ)
-        with self._caller.call("run", timeout=None, gives=True, **request) as call:
-            call.on_silence = self._patience(script, once=True)
-            process = RemoteProcess(call.messages(), marker, call.say)
-            try:
-                yield process
-            finally:
-                process.leave()
+        return self._process("run", request, marker, script)
 
-    @contextmanager
     def shell(
         self,
         place: SshPlace,
@@ -173,7 +166,7 @@ class Link:
         terminal: TerminalKind | None,
         *,
         checked: bool,
-    ) -> Iterator[RemoteProcess]:
+    ) -> AbstractContextManager[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
         Unless the caller has `checked` that the place runs and may be joined, `wait_connected`
@@ -182,15 +175,24 @@ class Link:
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
         request["terminal"] = terminal and {"kind": terminal.kind, "size": terminal.size}
-        request |= {"timeout": None, "gives": True, "checked": checked}
+        request["checked"] = checked
         if not shell.copies:  # whose messages are read here
             request["environment"] = dict(os.environ)  # the link sends what ssh would send of it
-        with self._caller.call("shell", **request) as call:
+        return self._process("shell", request, marker)
+
+    @contextmanager
+    def _process(
+        self, operation: str, request: Message, marker: str | None, script: str = ""
+    ) -> Iterator[RemoteProcess]:
+        """Begin a script, which the link makes and tells if it is empty."""
+        with self._caller.call(operation, timeout=None, gives=True, **request) as call:
 
             def begun(script: str) -> None:
                 self._events.on_command(script)
                 call.on_silence = self._patience(script, once=True)
 
+            if script:
+                begun(script)
             process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
             try:
                 yield process
@@ -226,14 +228,13 @@ class Link:
 
         return forward_status(answer)
 
-    def refusal(self, address: str, port: int) -> str | None:
-        """Return why the SSH server forbids forwards to an address, `None` if it allows them."""
-        answer = self._caller.ask("permits", address=address, port=port)
-        return None if answer is None else str(answer)
+    def refusal(self, *to: str | int) -> str | None:
+        """Return why the SSH server does not connect to a port, or to a unix socket of a program.
 
-    def reaches(self, path: str) -> bool:
-        """Return whether the SSH server connects to a unix socket on which a program listens."""
-        return bool(self._caller.ask("reaches", path=path))
+        It is `None` if it does; a port need not have a program that listens.
+        """
+        answer = self._caller.ask("refusal", to=to)
+        return None if answer is None else str(answer)
 
     def login_shell(self) -> tuple[LoginShell, bool]:
         """Ask a login shell of the host, once; later scripts find the programs that it finds.

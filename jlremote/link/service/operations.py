@@ -116,14 +116,9 @@ class Operations:
         self.released()
         return removed
 
-    def permits(self, conversation: Conversation) -> str | None:
-        request = conversation.request
+    def refusal(self, conversation: Conversation) -> str | None:
         connection = self.supervisor.connection(conversation)
-        return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
-
-    def reaches(self, conversation: Conversation) -> bool:
-        connection = self.supervisor.connection(conversation)
-        return connection.reaches(conversation.request["path"], PROOF_SECONDS)
+        return connection.refusal(conversation.request["to"], PROOF_SECONDS)
 
     def login_shell(self, conversation: Conversation) -> Message:
         answer, is_new = self.dialer.login_shell(self.supervisor.connection(conversation))

@@ -58,8 +58,8 @@ class TurnHost:
     scripts: list[tuple[str, str]] = field(default_factory=list)
     sockets: set[str] = field(default_factory=set)
 
-    def reaches(self, path: str) -> bool:
-        return path in self.sockets
+    def refusal(self, path: str) -> str | None:
+        return None if path in self.sockets else "open failed"
 
     def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
         return {step: self._answer(step, text) for step, text in steps.items()}
