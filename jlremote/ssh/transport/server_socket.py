@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import selectors
+import queue
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from jlremote.errors import NameNotResolved, Unreachable
 from jlremote.ssh.config.destination import Destination
@@ -25,13 +24,13 @@ ASK_AGAIN_SECONDS = 1.0
 # Where there is a connection and no greeting.
 SILENT_PAUSES = (1.5, 1.5, 1.5, 2.0, 2.0)
 LONGEST_SILENT_PAUSE = 3.0
-_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
 _END_SECONDS = 2.0
 _KEPT = 4096  # bytes of a proxy command's last output
 
 _Address = tuple[socket.AddressFamily, Any]
+_Answer = tuple[_Address, socket.socket | OSError]
 
 
 def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
@@ -49,8 +48,7 @@ def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
             f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
             hint="check `AddressFamily` in your ssh config",
         )
-    with selectors.DefaultSelector() as attempts:
-        return _Caller(destination, addresses, greeting, attempts).call()
+    return _Caller(destination, greeting).call(addresses)
 
 
 def _addresses(destination: Destination) -> list[_Address]:
@@ -71,95 +69,62 @@ class _Caller:
 
     The kernel repeats a lost SYN after 1, 3, 7 and 15 s, so on a network that has just come back a
     first attempt may wait for long, while another one is answered at once; and what a NAT box or a
-    proxy has swallowed is never answered. The first of each address waits all the same: a line may
-    be slow. A server that is slow to greet is tried ever more rarely. Of several addresses, as
+    proxy has swallowed is never answered. Earlier ones wait all the same, each in a thread: a line
+    may be slow. A server that is slow to greet is tried ever more rarely. Of several addresses, as
     login nodes have them, a dead one costs a second and not the whole `ConnectTimeout`.
     """
 
     destination: Destination
-    addresses: list[_Address]  # those that have not failed, the next one first
     greeting: bytes
-    attempts: selectors.BaseSelector
-    first: dict[_Address, socket.socket] = field(default_factory=dict)
+    begun: list[socket.socket] = field(default_factory=list)
+    silent: list[socket.socket] = field(default_factory=list)  # connected, and not greeted yet
+    answers: queue.SimpleQueue[_Answer] = field(default_factory=queue.SimpleQueue)
 
-    def call(self) -> socket.socket:
-        seconds = self.destination.step_seconds
-        limit = time.monotonic() + seconds + ASK_AGAIN_SECONDS * (len(self.addresses) - 1)
-        pauses = iter(SILENT_PAUSES)
+    def call(self, addresses: list[_Address]) -> socket.socket:
+        limit = time.monotonic() + self.destination.step_seconds
+        limit += ASK_AGAIN_SECONDS * (len(addresses) - 1)
+        pauses, answered = iter(SILENT_PAUSES), None
         try:
             while (left := limit - time.monotonic()) > 0:
-                self._begin()
-                silent = any(key.events == _READ for key in self._under_way())
-                pause = next(pauses, LONGEST_SILENT_PAUSE) if silent else ASK_AGAIN_SECONDS
-                answered = self._answered(min(left, pause))
-                if answered is not None:
-                    self.attempts.unregister(answered)
-                    answered.settimeout(seconds)
-                    return answered
-                self._give_up(
-                    lambda key: key.events == _WRITE and key.fileobj not in self.first.values()
-                )
+                addresses.append(next_one := addresses.pop(0))
+                self._begin(next_one)
+                pause = next(pauses, LONGEST_SILENT_PAUSE) if self.silent else ASK_AGAIN_SECONDS
+                with contextlib.suppress(queue.Empty):
+                    address, answer = self.answers.get(timeout=min(left, pause))
+                    if isinstance(answer, socket.socket):
+                        answered = answer
+                        return answer
+                    addresses = [one for one in addresses if one != address]
+                    if not addresses:
+                        raise answer
         finally:
-            self._give_up(lambda _: True)
+            for sock in self.begun:
+                if sock is not answered:
+                    sock.close()
         raise TimeoutError
 
-    def _begin(self) -> None:
-        """Call the next address that does not fail at once."""
-        while True:
-            family, address = next_one = self.addresses.pop(0)
-            self.addresses.append(next_one)
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                sock.setblocking(False)
-                _bind(sock, self.destination.bind_address, family)
-                _check(sock.connect_ex(address))
-            except OSError as error:
-                sock.close()
-                self._drop(next_one, error)
-                continue
-            self.attempts.register(sock, _WRITE, next_one)
-            self.first.setdefault(next_one, sock)
+    def _begin(self, address: _Address) -> None:
+        try:
+            sock = socket.socket(address[0], socket.SOCK_STREAM)
+        except OSError as error:  # the system has no such family
+            self.answers.put((address, error))
             return
+        self.begun.append(sock)
+        sock.settimeout(self.destination.step_seconds)
+        threading.Thread(target=self._attempt, args=(sock, address), daemon=True).start()
 
-    def _drop(self, failed: _Address, error: OSError) -> None:
-        """Call an address no more; raise its `error` if it is the last one."""
-        self.addresses.remove(failed)
-        self._give_up(lambda key: key.data == failed)
-        if not self.addresses:
-            raise error
-
-    def _answered(self, seconds: float) -> socket.socket | None:
-        """Return the first socket on which something arrives within `seconds`.
-
-        Return `None` at once where an address fails, for another may be called.
-        """
-        limit = time.monotonic() + seconds
-        while (left := limit - time.monotonic()) > 0:
-            for key, _ in self.attempts.select(left):
-                sock = cast("socket.socket", key.fileobj)
-                if key.events == _READ:
-                    return sock
-                try:
-                    _check(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
-                    sock.send(self.greeting)  # nothing was sent before, so there is room
-                except OSError as error:
-                    self._drop(key.data, error)
-                    return None
-                self.attempts.modify(sock, _READ, key.data)
-        return None
-
-    def _under_way(self) -> list[selectors.SelectorKey]:
-        return list(self.attempts.get_map().values())
-
-    def _give_up(self, given_up: Callable[[selectors.SelectorKey], bool]) -> None:
-        for key in filter(given_up, self._under_way()):
-            self.attempts.unregister(key.fileobj)
-            cast("socket.socket", key.fileobj).close()
-
-
-def _check(code: int) -> None:
-    if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
-        raise OSError(code, os.strerror(code))
+    def _attempt(self, sock: socket.socket, address: _Address) -> None:
+        try:
+            _bind(sock, self.destination.bind_address, address[0])
+            sock.connect(address[1])
+            self.silent.append(sock)
+            sock.sendall(self.greeting)
+        except OSError as error:
+            self.answers.put((address, error))
+            return
+        with contextlib.suppress(OSError):  # one that hangs up has answered, too
+            sock.recv(1, socket.MSG_PEEK)
+        self.answers.put((address, sock))
 
 
 def _bind(sock: socket.socket, ours: str | None, family: socket.AddressFamily) -> None:
