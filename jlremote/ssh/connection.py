@@ -142,10 +142,11 @@ class Connection:
             LinkLost: the connection broke, or there was no answer within `timeout` seconds.
         """
         channel = ScriptChannel(self.transport)
-        if len(to) == 1:
-            channel.ask(STREAMLOCAL, direct_streamlocal(str(to[0])))
-        else:
-            channel.ask(DIRECT_TCPIP, direct_tcpip(str(to[0]), int(to[1])))
+        match to:
+            case [str(address), int(port)]:
+                channel.ask(DIRECT_TCPIP, direct_tcpip(address, port))
+            case [path, *_]:
+                channel.ask(STREAMLOCAL, direct_streamlocal(str(path)))
         is_answered = channel.answered.wait(timeout)
         channel.close()
         refusal = channel.refusal
