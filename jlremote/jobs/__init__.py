@@ -4,9 +4,9 @@ Read `begin` (the story of `jlr run`) and its three kinds. `begin_container`: th
 container of its own, kept by the engine (`engine_jobs`). `begin_process`: a process of the host, or
 the engine's client in a session's container, kept in a folder (`place/host/kept_jobs`) by
 `remote/job_keeper`. `begin_scheduled`: a batch job with a folder in the cluster's shared home
-(`scheduled_jobs`, `scheduled_script` on the node, `scheduled_facts` to read the folder). Then
-`command_file` (the script or notebook that runs), `follow` (a job to its end), `streams` (stdin or
-a terminal), `known_jobs` (find, list, stop, delete); `session_job` is a session as a batch job.
+(`scheduled_jobs`, and `scheduled_script` on the node). Then `command_file` (the script or notebook
+that runs), `follow` (a job to its end), `streams` (stdin or a terminal), `known_jobs` (find, list,
+stop, delete); `session_job` is a session as a batch job.
 
 A hang-up or a lost connection never ends a job. `jlr stop` finds its processes by group, by a mark
 in their environment and by their parents (`place/host/process_mark`, `remote/orphans`).
