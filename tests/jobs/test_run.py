@@ -153,6 +153,7 @@ def test_what_cannot_begin_leaves_nothing_behind(
     run = ("run", "lab", "--name", name)
     for where, status in (
         (("--image", "lab/plain", "--network", "lab-no-such", "--", "true"), 6),
+        (("--image", "lab/plain", "--network", "container:lab-no-such", "--", "true"), 6),
         (("--image", "lab/no-such-image", "--", "true"), 6),
         (("--in", "lab-no-such-container", "--", "true"), 6),
         (("--", "true"), 2),

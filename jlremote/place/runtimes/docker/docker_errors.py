@@ -21,6 +21,8 @@ from jlremote.text import one_line, printable
 # Each in docker's words, then podman's.
 _NO_IMAGE = ("no such image", "image not known")
 _PORT_TAKEN = ("port is already allocated", "address already in use")
+# A network, or the container whose network or memory was to be shared.
+_NOT_THERE = re.compile(r"no such container: |no container with name or id |network .*not found")
 # Podman 4 and 5; dockerd. As patterns of a shell's `case`, too.
 _NO_INIT = ("container-init binary not found", "lookup init binary", '"docker-init": executable')
 INIT_MISSING = "|".join(f"*'{words}'*" for words in _NO_INIT)
@@ -89,7 +91,8 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host:
         return refused
     if cause := _misuse(engine, spec, complaint, why) or _lack(engine, spec, complaint, why, host):
         return cause
-    return JlrError(
+    kind = NotFound if _NOT_THERE.search(complaint) else JlrError
+    return kind(
         f"cannot create the container `{spec.name}`: {why}",
         hint="`--verbose` shows the command and all that the engine says; `jlr config` shows what "
         "the settings add to it",
