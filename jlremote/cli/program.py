@@ -35,13 +35,11 @@ COMMANDS = {
         "local": ("", "Use a session's kernels in Jupyter here."),
         "code": ("clients", "Open your editor on a session's folder."),
     },
-    "Host": {
+    "Host and this machine": {
         "image": ("", "Pull, build, save, push and remove images."),
         "gpus": ("inspection", "Show the GPUs of a host and their users."),
         "doctor": ("inspection", "Find out what is wrong, and how to mend it."),
         "disconnect": ("stopping", "End the connection to a host."),
-    },
-    "This machine": {
         "config": ("", "Show and change settings; ssh to sessions."),
         "agent": ("", "Tell a coding agent how to use jlr."),
         "demo": ("this_machine", "Try jlr on this machine, without a server."),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from jlremote.place.host.shell_text import pause, until_hang_up
+from jlremote.place.host.shell_text import again_until_hang_up
 from jlremote.untrusted import Refused, count, document, moment
 
 FOLDER = "output"  # in the session's folder
@@ -144,7 +144,7 @@ def script(directory: str, reader: Reader, *, follow: bool = False, end_only: bo
     With `end_only` it is the end of what each kernel said. `directory` is the shell text that sets
     `$directory` to the session's folder.
     """
-    look = until_hang_up(_FOLLOW) if follow else _LOOK
+    look = again_until_hang_up(_FOLLOW, POLL_SECONDS) if follow else _LOOK
     if end_only:
         begin = "      printf"
         look = look.replace(begin, _LAST_PIECES + begin)
@@ -155,7 +155,7 @@ def news(directory: str) -> str:
     """Return the script that prints the last beginnings and ends of runs, and later ones."""
     read = "tail -c +$((at + 1)) | head -c $((size - at))"
     look = _LOOK.replace(read, f"{read} | grep -aE '{_NEWS}' | tail -n {_LAST}")
-    again = until_hang_up(f"while :; do\n{look}{pause(NEWS_SECONDS)}\ndone")
+    again = again_until_hang_up(look, NEWS_SECONDS)
     return f'{directory}{_ENTER}seen=" "\n{again}'
 
 
@@ -206,10 +206,7 @@ printf '\036\n'
 """
 # Only what has changed is looked at, which would start programs for each file.
 _FOLLOW = f"""\
-while :; do
-  now=$(ls -lin)
-  [ "$now" = "$before" ] || {{
+now=$(ls -lin)
+[ "$now" = "$before" ] || {{
 {_LOOK}}}
-  before=$now
-  {pause(POLL_SECONDS)}
-done"""
+before=$now"""

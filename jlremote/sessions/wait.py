@@ -26,7 +26,7 @@ from jlremote.listing import listing
 from jlremote.output import reading, view
 from jlremote.output.runs import is_run
 from jlremote.place.host.contract import PRINT_GROUP
-from jlremote.place.host.shell_text import pause, until_hang_up
+from jlremote.place.host.shell_text import again_until_hang_up
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
 from jlremote.times import in_words, left, seconds_of
@@ -206,8 +206,8 @@ def _gpus(word: str, text: str, context: Context) -> tuple[str, Look]:
 
     def look() -> Happened | None:
         look = snapshot_script.snapshot(host_gpus.engines_asked(host))
-        again = f"(\n{look}\n) </dev/null; printf '{PRINT_GROUP}'; {pause(_SECONDS)}"
-        for printed in follow.groups(link, until_hang_up(f"while :; do {again}; done")):
+        again = again_until_hang_up(f"(\n{look}\n) </dev/null; printf '{PRINT_GROUP}'", _SECONDS)
+        for printed in follow.groups(link, again):
             with suppress(Busy, snapshot.CannotAsk, choice.CannotTell):
                 inventory = snapshot.read(printed, host)
                 chosen = choice.choose(asked, inventory, host, share=False)

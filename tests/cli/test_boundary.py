@@ -164,7 +164,7 @@ def test_an_error_under_json_is_one_object_on_stderr(
 def test_a_call_without_a_command_prints_the_help_and_exits_with_2(process: Jlr) -> None:
     outcome = process()
     assert (outcome.code, outcome.stdout) == (2, "")
-    assert "`jlr demo` tries it" in outcome.stderr
+    assert "try `jlr demo`" in outcome.stderr
 
 
 def test_an_interrupt_during_the_first_imports_exits_with_130(

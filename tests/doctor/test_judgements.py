@@ -237,8 +237,6 @@ def test_podman_gets_gpus_by_a_description_and_docker_by_a_program() -> None:
     assert found.mend == ("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",)
 
 
-
-
 def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
     stopped = EngineNotRunning("the `docker` daemon does not run", hint="start it")
     missing = EngineMissing("`docker` was not found on the host")

@@ -113,7 +113,7 @@ def test_the_end_of_a_session_or_kernel_ends_what_waits_for_more(far: Session) -
         code, told = over(of_run)
         assert (code, "its kernel died" in told) == (1, True), told
         assert end.poll() is None
-        assert far.laptop.jlr("stop", far.name, "--container", "--yes").status == 0
+        assert far.laptop.jlr("stop", far.name, "--container", "--force", "--yes").status == 0
         assert over(end)[0] == 0
     again = far.laptop.jlr("wait", far.name, "--json")
     assert (again.status, json.loads(again.stdout)["happened"]) == (0, "end")

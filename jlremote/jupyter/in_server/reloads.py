@@ -163,7 +163,7 @@ SCRIPT = r"""<script>
       const line = document.createElement("p");
       const notebook = `'${this.panel.context.path.replaceAll("'", "'\\''")}'`;
       line.className = "jlr-note";
-      line.textContent = `jlr: ${what}; \`jlr output ${notebook}\` shows what is`;
+      line.textContent = `jlr: ${what}; ` + "`" + `jlr output ${notebook}` + "` shows what is";
       run.cell.node.querySelector(".jlr-note")?.remove();
       run.cell.node.append(line);
       run.model.outputs.changed.connect((_, change) => change.type === "clear" && line.remove());

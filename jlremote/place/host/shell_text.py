@@ -134,3 +134,17 @@ wait $command; status=$?
 kill $watcher 2>/dev/null
 exit $status
 """
+
+
+def again_until_hang_up(body: str, seconds: float) -> str:
+    """Return shell text that runs `body` every so often until its stdin ends.
+
+    A `sleep` that outlasts it would count as a program of the container.
+    """
+    return until_hang_up(f"""\
+{{
+trap 'kill $! 2>/dev/null; exit 143' TERM
+while :; do
+{body}
+sleep {seconds:g} 2>/dev/null & wait $! || {{ sleep 1 & wait $!; }}
+done; }}""")
