@@ -90,14 +90,15 @@ def test_a_job_sees_the_gpus_that_it_asks_for_and_no_other(
 
 def test_a_job_waits_until_another_gives_its_gpus_back(metal: Metal, runtime: GpuRuntime) -> None:
     """`--wait`: a job in the queue of the host begins when a session gives its GPUs back."""
+    name = f"waits-{runtime.name}"  # docker and Apptainer share a host
     with metal.session(runtime, "holder", "--gpus", f"auto:{metal.gpus}"):
         metal.jlr(
-            *("run", runtime.host, "-d", "--name", "waits", *runtime.words("--gpus", "auto")),
+            *("run", runtime.host, "-d", "--name", name, *runtime.words("--gpus", "auto")),
             *("--wait", "--", "nvidia-smi", "-L"),
         )
         assert "wait" in metal.jlr("job", "list", runtime.host).stdout
     wait_until(
-        lambda: listed(metal.jlr("logs", f"{runtime.host}/waits")), "the job's GPU", timeout=60
+        lambda: listed(metal.jlr("logs", f"{runtime.host}/{name}")), "the job's GPU", timeout=60
     )
 
 
