@@ -223,7 +223,7 @@ def test_pictures_of_a_start_and_of_a_gpu_at_work(metal: Metal, tmp_path: Path) 
             "run", "root", "-d", "--in", "cont1", "--name", "load", "--", "python3", "-c", load
         )
         terminal.type("jlr gpus root --watch 0.5")
-        wait_until(lambda: len(re.findall("[▅-█]", terminal.screen())) > 20, "the load", 60)
+        wait_until(lambda: re.search(r"(9\d|100) %", terminal.screen()), "the load", 60)
         terminal.take_picture("metal-gpus")
         terminal.press("C-c")
         terminal.wait_for_prompt()
