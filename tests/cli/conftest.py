@@ -19,6 +19,7 @@ from jlremote.cli import boundary
 from jlremote.forwards.address import Address
 from jlremote.jupyter.api import Kernel
 from jlremote.laptop import paths, sessions
+from jlremote.laptop.typed_place import LEASH
 from jlremote.listing.session_report import SessionReport
 
 WORKFLOWS = """
@@ -160,7 +161,12 @@ def jlr(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> I
     def call(*argv: str) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["jlr", *argv])
         capfd.readouterr()
-        code = boundary.run()
+        with monkeypatch.context() as kept:  # `--leash` and `jlr mcp` set it for the process
+            leashed = LEASH in os.environ
+            kept.setenv(LEASH, os.environ.get(LEASH, ""))
+            if not leashed:
+                kept.delenv(LEASH)
+            code = boundary.run()
         printed = capfd.readouterr()
         return Outcome(code, printed.out, printed.err)
 

@@ -82,7 +82,7 @@ def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) ->
         terminal.send("kept=3; echo is $kept\r")
         terminal.expect("is 3")
         terminal.send("\r~.")  # its client gets SIGHUP, which it must not pass on
-        terminal.expect(rf"`lab/{job}` keeps")
+        terminal.expect(f"left `lab/{job}` as it is")
         terminal.expect(pexpect.EOF)
         terminal.wait()
     assert terminal.exitstatus == 0

@@ -65,7 +65,7 @@ CONNECTING = {
 # `proxy` is ssh's: its stderr stands above what the person asked ssh for.
 OTHERS = {
     *("disconnect", "config show", "config set", "config notify", "config ssh"),
-    *("demo", "completion", "proxy"),
+    *("agent install", "mcp", "demo", "completion", "proxy"),
 }
 # They connect in the same way as another one of these.
 ALIKE = {

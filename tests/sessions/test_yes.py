@@ -69,6 +69,7 @@ OTHERS = {
     *("job logs", "job attach", "wait", "image list", "image pull", "image build"),
     *("image save", "image push", "image login", "local lab", "local kernels", "gpus", "doctor"),
     *("config show", "config set", "config notify", "demo", "completion", "proxy"),
+    *("agent install", "mcp"),
 }
 
 
