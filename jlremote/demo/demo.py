@@ -26,7 +26,7 @@ from jlremote.place.runtimes.bare import Bare
 from jlremote.sessions.open import address
 from jlremote.sessions.start import start
 from jlremote.sessions.stop import stop
-from jlremote.sessions.wait import END, targets, until_done
+from jlremote.sessions.wait import until_end
 
 HOST = "demo"
 NOTED_SECONDS = 15.0
@@ -125,7 +125,7 @@ def _unique_name() -> str:
 
 
 def _wait(name: str, context: Context) -> None:
-    list(until_done(targets((f"{HOST}/{name}",), END, context), context))
+    until_end(f"{HOST}/{name}", context)
     deadline = time.monotonic() + NOTED_SECONDS
     # `jlr stop` notes a little later that it has stopped it.
     while (record := sessions.find(HOST, name)) is not None and record.forwarded:

@@ -82,14 +82,24 @@ def until_done(
                 yield one.result()
 
 
+def until_end(word: str, context: Context) -> Happened:
+    """Wait for the end of one target in this thread, so that nothing waits on after a Ctrl-C."""
+    ((name, look),) = targets((word,), END, context).items()
+    return _happened(name, look, context)
+
+
+def _happened(name: str, look: Look, context: Context) -> Happened:
+    while (what := follow.reached(look, name, context)) is None:
+        threading.Event().wait(follow.AGAIN_SECONDS)
+    return what
+
+
 def _begun(name: str, look: Look, context: Context) -> futures.Future[Happened]:
     told: futures.Future[Happened] = futures.Future()
 
     def wait() -> None:
         try:
-            while (what := follow.reached(look, name, context)) is None:
-                threading.Event().wait(follow.AGAIN_SECONDS)
-            told.set_result(what)
+            told.set_result(_happened(name, look, context))
         except Exception as failure:  # noqa: BLE001  # the command's own thread raises it
             told.set_exception(failure)
 
