@@ -122,6 +122,7 @@ def _target(word: str | None, kind: str, value: str, context: Context) -> tuple[
     if job is not None:
         return _limited(lambda: replace(job, job=job.again()), value, context)
     record = session_selection.chosen(word, context, or_job=True)
+    link_of(record, context).status(connect=True)  # a host that is away is told now
     if kind == TIME_LEFT:
         return _limited(lambda: _job_of(record, context), value, context)
     return record.selector, lambda: _session(record, kind, context)

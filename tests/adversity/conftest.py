@@ -61,7 +61,7 @@ def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     here = laptop / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))  # with its `buffer`
     yield
     assert links_of_this_process() == []
 

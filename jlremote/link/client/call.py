@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TRIES = 5
 # A script ends as soon as it is told to, unless the host is out of reach.
 END_SECONDS = 2.0
+# A script that the link is just beginning would run beside the rollback, which finds nothing yet.
+BEGUN_SECONDS = 0.5
 _ENDS = frozenset(("error", "result"))  # the last message has one of these
 # After so many seconds without an answer the link is asked whether the host answers at all; with
 # the time that it takes for that, a person is told after three.
@@ -201,7 +203,7 @@ class Call:
     def end_script(self) -> None:
         """End the script and wait for it, so that rollback does not run beside it."""
         with suppress(EOFError, OSError, ValueError):
-            if not self._runs_script and is_there(self._socket, 0):
+            if not self._runs_script and is_there(self._socket, BEGUN_SECONDS):
                 self._runs_script = "connected" in receive(self._socket)  # it was not read yet
             if not self._runs_script:
                 return
