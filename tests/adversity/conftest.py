@@ -14,6 +14,7 @@ import psutil
 import pytest
 from playwright.sync_api import BrowserContext
 
+from jlremote.agents import mcp_server
 from jlremote.errors import ConnectionRefused
 from jlremote.link.client import dial
 from jlremote.link.client.link import Link
@@ -57,6 +58,7 @@ def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
         raise ConnectionRefused("nothing listens on port 22 of `dgx`")
 
     monkeypatch.setattr(dial, "_spawn", refuse)
+    monkeypatch.setattr(mcp_server, "serve", refuse)  # which reads stdin to its end
     remember(("dgx", "cont1"))
     here = laptop / "here"
     here.mkdir()

@@ -14,6 +14,7 @@ import click
 import pytest
 
 import jlremote
+from jlremote.agents import mcp_server
 from jlremote.cli.keyboard.local_terminal import LocalTerminal
 from jlremote.cli.program import EXAMPLES
 from jlremote.demo import demo
@@ -222,6 +223,7 @@ def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(dial, "dial", reached)
     monkeypatch.setattr(demo, "demo", reached)
+    monkeypatch.setattr(mcp_server, "serve", reached)
     return laptop
 
 
