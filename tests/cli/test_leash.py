@@ -89,6 +89,9 @@ def test_what_could_reach_further_is_refused_also_with_a_yes(
         "run {} -- ls",
         "run --in {} -- ls",
         "run dgx --in cont1 -- ls",
+        "wait {}",
+        "wait {} --for idle",
+        "wait {}/run-3f2a91c04b7e",
     ],
 )
 def test_another_session_and_its_host_are_refused(
@@ -148,7 +151,12 @@ def test_files_of_this_machine_are_those_below_the_current_folder(
     for path in ("~/.ssh/id_rsa", "../x", "/etc/passwd", "out/x"):
         refused(jlr("cp", path, "cont1:/data"), f"`{path}` is not below")
         refused(jlr("cp", "cont1:x", path))
-    for line in ("exec /etc/passwd", "exec cont1 ../x.py", "exec cont1 -c 1 --out /tmp"):
+    for line in (
+        "exec /etc/passwd",
+        "exec cont1 ../x.py",
+        "exec cont1 -c 1 --out /tmp",
+        "exec --sync=/etc -c 1",
+    ):
         refused(jlr(*line.split()), "is not below")
     for line in ("sync .. cont1", "run cont1 --sync=/etc -- ls", "output cont1 --save /x.ipynb"):
         refused(jlr(*line.split()), "is not below")
