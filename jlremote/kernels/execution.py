@@ -132,6 +132,7 @@ class _Execution:
         self._reply: dict[str, Any] | None = None  # an answer that may not have arrived
         self._unheard = 0  # events from before it
         self._repeats = False
+        self._torn = False  # whether some of the run may be lost
         self._interrupts = 0
         self._told_loss = False
         self._tries = 0  # to come back
@@ -143,7 +144,7 @@ class _Execution:
                 yield from self.told()
         except GeneratorExit:
             if not self._interrupts:
-                self._context.progress.note(self._goes_on())
+                self._context.progress.note("; ".join(self._goes_on()))
             raise
 
     def told(self) -> Generator[Record]:
@@ -161,7 +162,7 @@ class _Execution:
 
     def _records_of(self, code: str) -> Iterator[Record]:
         self._code, self._run = code, new_run()
-        self._sent = self._begun = self._idle = False
+        self._sent = self._begun = self._idle = self._torn = False
         self._status = self._question = ""
         if self._socket is not None:
             self._send_code()
@@ -178,6 +179,11 @@ class _Execution:
                 "the kernel did not run the code, as a cell before it failed", hint="run it again"
             )
         yield self._record("end", {"status": self._status})
+        if self._torn:
+            raise JlrError(
+                f"the connection was lost, and perhaps some of what `{self._run}` printed",
+                hint=f"`{self._place.rest(self._run)}` shows what is recorded of it",
+            )
 
     def _next(self) -> KernelSocket | Message | JlrError:
         while True:
@@ -190,7 +196,8 @@ class _Execution:
                 self._repeats = False
                 if self._until is not None and left <= 0:
                     after = in_words(round(self._request.seconds or 0))
-                    raise Busy(f"after {after}: {self._goes_on()}") from None
+                    goes_on, *shows = self._goes_on()
+                    raise Busy(f"after {after}: {goes_on}", hint="".join(shows)) from None
 
     def _ended(self, why: str) -> JlrError:
         if not self._sent:
@@ -203,6 +210,7 @@ class _Execution:
         # Our server first sends what a loss kept back: what the kernel did with the last answer, if
         # it has it. Any other may lose that, and the kernel take the repeated one for a later one.
         self._repeats = self._api.server.ours
+        self._torn = self._sent and not self._repeats
         if self._sent or self._waits:
             self._question = self._send("kernel_info_request", {})
         else:
@@ -287,14 +295,15 @@ class _Execution:
             raise KeyboardInterrupt
         if not self._begun or self._interrupts:
             self._interrupts += 1
-            raise KeyboardInterrupt(self._goes_on())
+            raise KeyboardInterrupt("; ".join(self._goes_on()))
         self._interrupt()
 
-    def _goes_on(self) -> str:
+    def _goes_on(self) -> tuple[str, ...]:
+        """Return what becomes of the code, and the command that shows it."""
         if not self._sent:
-            return f"the code was not run: the kernel {'is busy' if self._waits else 'is silent'}"
+            return (f"the code was not run: the kernel is {'busy' if self._waits else 'silent'}",)
         goes_on = "runs on" if self._begun else "waits for another cell, and will run"
-        return f"`{self._run}` {goes_on}; `{self._place.rest(self._run, '-f ')}` shows the rest"
+        return f"`{self._run}` {goes_on}", f"`{self._place.rest(self._run, '-f ')}` shows the rest"
 
     def _interrupt(self) -> None:
         """Interrupt the cell in a thread: output comes meanwhile, and the host may be away."""

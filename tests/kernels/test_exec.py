@@ -131,7 +131,7 @@ def test_code_runs_on_after_the_time_and_is_picked_up(session: Session) -> None:
     assert late.status == 7, late
     assert late.stdout.startswith("0\n")
     run = RUN.findall(late.stderr)[0]
-    assert f"after 3s: `{run}` runs on; " in late.stderr
+    assert f"after 3s: `{run}` runs on\nhint: `jlr output -f" in late.stderr
     failed(execute(session, "-c", "1", "--no-wait"), 7, "is busy", "--no-wait")
     follows = re.findall(r"`jlr (output -f \S+ \S+)`", late.stderr)[0]
     rest = session.laptop.jlr(*follows.split())
