@@ -80,6 +80,20 @@ class Conversation:
             raise from_json(reply.get("declined") or {})
         return str(reply["answer"])
 
+    def await_begin(self, take: Callable[[Message], None]) -> None:
+        """Wait until the command lets its script begin; other messages go to `take`.
+
+        Raises:
+            LinkLost: it ends the script before, or has gone: then the script never begins.
+        """
+        try:
+            while not {"begin", "end"} & (message := receive(self._socket)).keys():
+                take(message)
+        except (OSError, EOFError, ValueError) as gone:
+            raise LinkLost("the command has ended") from gone
+        if "end" in message:
+            raise LinkLost("the command has ended")
+
     def when_gone(self, then: Callable[[], None], take: Callable[[Message], None]) -> None:
         """Call `then` once the command hangs up; until then messages, no answers, go to `take`."""
 
@@ -178,8 +192,9 @@ def run(
         # Raises, because a flood of output leaves no time to look at `cancelled`.
         _say(conversation, {"stream": stream, DATA: data})
 
-    conversation.when_gone(cancelled.set, take)
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
+    conversation.await_begin(take)
+    conversation.when_gone(cancelled.set, take)
 
     try:
         return connection.execute(

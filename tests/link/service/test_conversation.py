@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import NeedsAuthentication
+from jlremote.errors import LinkLost, NeedsAuthentication
 from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import CommandStdin, Conversation
-from jlremote.link.wire.protocol import DATA, PIECES, receive
+from jlremote.link.wire.protocol import DATA, PIECES, receive, send
 from jlremote.questions import Question
 from tests.lab.programs import PATIENCE
-from tests.link.fakes import Call
+from tests.link.fakes import Call, FakeConnection
 
 PASSWORD = Question("password", "password of ada:")
 Ends = tuple[Conversation, "sockets.Connection[Any, Any]"]
@@ -69,6 +69,22 @@ def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> 
     assert gone.wait(PATIENCE)
     with pytest.raises(OSError, match="closed"):
         conversation.say({})
+
+
+@pytest.mark.parametrize("said", [[{"end": True}], [{"given": True, DATA: b""}], []])
+def test_a_script_of_a_command_that_ends_before_it_never_begins(
+    ends: Ends, said: list[dict[str, Any]]
+) -> None:
+    conversation, command = ends
+    connection = FakeConnection()  # which refuses to execute
+    script = Call(lambda: module.run(conversation, connection, "true", {}))
+    assert "connected" in receive(command)
+    for message in said:
+        send(command, message)
+    if {"end": True} not in said:
+        command.close()
+    with pytest.raises(LinkLost, match="the command has ended"):
+        script.result()
 
 
 class Told:
