@@ -80,20 +80,6 @@ class Conversation:
             raise from_json(reply.get("declined") or {})
         return str(reply["answer"])
 
-    def await_begin(self, take: Callable[[Message], None]) -> None:
-        """Wait until the command lets its script begin; other messages go to `take`.
-
-        Raises:
-            LinkLost: it ends the script before, or has gone: then the script never begins.
-        """
-        try:
-            while not {"begin", "end"} & (message := receive(self._socket)).keys():
-                take(message)
-        except (OSError, EOFError, ValueError) as gone:
-            raise LinkLost("the command has ended") from gone
-        if "end" in message:
-            raise LinkLost("the command has ended")
-
     def when_gone(self, then: Callable[[], None], take: Callable[[Message], None]) -> None:
         """Call `then` once the command hangs up; until then messages, no answers, go to `take`."""
 
@@ -170,14 +156,20 @@ def run(
         JlrError: it did not end within the command's limit.
     """
     request = conversation.request
-    cancelled = threading.Event()
+    cancelled, decided = threading.Event(), threading.Event()
     given = CommandStdin(conversation) if request.get("gives") else None
     asked = request.get("terminal")
     terminal = Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
 
+    def end() -> None:
+        cancelled.set()
+        decided.set()
+
     def take(message: Message) -> None:
-        if "end" in message:
-            cancelled.set()
+        if "begin" in message:
+            decided.set()
+        elif "end" in message:
+            end()
             if given is not None:
                 given.wake()  # Ctrl-C on a followed log must not wait for its next line
         elif given is None:
@@ -193,8 +185,8 @@ def run(
         _say(conversation, {"stream": stream, DATA: data})
 
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
-    conversation.await_begin(take)
-    conversation.when_gone(cancelled.set, take)
+    conversation.when_gone(end, take)
+    decided.wait()  # nothing begins that is cancelled by now
 
     try:
         return connection.execute(

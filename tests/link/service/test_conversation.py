@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import LinkLost, NeedsAuthentication
+from jlremote.errors import NeedsAuthentication
 from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import CommandStdin, Conversation
 from jlremote.link.wire.protocol import DATA, PIECES, receive, send
 from jlremote.questions import Question
+from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, FakeConnection
 
@@ -71,20 +72,31 @@ def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> 
         conversation.say({})
 
 
-@pytest.mark.parametrize("said", [[{"end": True}], [{"given": True, DATA: b""}], []])
-def test_a_script_of_a_command_that_ends_before_it_never_begins(
+def given(data: bytes) -> dict[str, Any]:
+    return {"given": True, DATA: data}
+
+
+@pytest.mark.parametrize("said", [[{"begin": True}], [{"end": True}], [given(b"")], []])
+def test_a_script_begins_once_its_command_lets_it_and_never_after_its_end(
     ends: Ends, said: list[dict[str, Any]]
 ) -> None:
     conversation, command = ends
-    connection = FakeConnection()  # which refuses to execute
-    script = Call(lambda: module.run(conversation, connection, "true", {}))
+    begun: list[bool] = []
+
+    class Host(FakeConnection):
+        def execute(self, script: bytes, output: Output, **options: Any) -> int:
+            begun.append(not options["cancelled"].is_set())  # see `ShellSession`
+            return 0
+
+    script = Call(lambda: module.run(conversation, Host(), "true", {}))
     assert "connected" in receive(command)
+    assert begun == []
     for message in said:
         send(command, message)
-    if {"end": True} not in said:
+    if said == []:
         command.close()
-    with pytest.raises(LinkLost, match="the command has ended"):
-        script.result()
+    script.result()
+    assert begun == [said == [{"begin": True}]]
 
 
 class Told:
@@ -95,10 +107,6 @@ class Told:
 
     def say(self, message: dict[str, int]) -> None:
         self.messages.append(message)
-
-
-def given(data: bytes) -> dict[str, Any]:
-    return {"given": True, DATA: data}
 
 
 def test_several_pieces_that_were_taken_are_told_at_once_and_never_all_are_untold() -> None:
