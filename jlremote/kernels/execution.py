@@ -29,7 +29,7 @@ from jlremote.hosts.rollback import on_ctrl_c
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.jupyter.kernel_socket import KernelSocket
 from jlremote.kernels import exec_kernel
-from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
+from jlremote.kernels.remote_kernel import Message, RemoteKernel, encoded
 from jlremote.output.recorded_files import KINDS, Record
 from jlremote.output.runs import new_run
 from jlremote.questions import Question
@@ -169,8 +169,10 @@ class _Execution:
             event = self._next()
             if isinstance(event, KernelSocket):
                 self._connected(event)
-            elif isinstance(event, JlrError):
-                raise self._ended(event.message)
+            elif isinstance(event, JlrError) or event.tells_death:
+                if self._sent:
+                    yield self._record("kernel", {"state": "ended"})
+                raise self._ended(getattr(event, "message", "its kernel died or was restarted"))
             elif (record := self._heard(event)) is not None:
                 yield record
         if self._status == "aborted":
@@ -194,7 +196,8 @@ class _Execution:
 
     def _ended(self, why: str) -> JlrError:
         if not self._sent:
-            return JlrError(f"the code was not run: {why}")
+            logs = f"`jlr logs {shlex.quote(self._place.session)}` may say why"
+            return JlrError(f"the code was not run: {why}", hint=logs)
         shows = f"`{self._place.rest(self._run)}` shows what it printed"
         return JlrError(f"`{self._run}` has ended: {why}", hint=shows)
 
@@ -232,8 +235,6 @@ class _Execution:
     def _heard(self, message: Message) -> Record | None:
         """Follow a message of the kernel; return what is to be told of it."""
         state = message.content.get("execution_state")
-        if message.kind == "status" and state in DEATHS:
-            raise self._ended("its kernel died or was restarted")
         if message.channel == "shell" and message.request == self._question:
             self._answered()
         self._unheard -= 1
