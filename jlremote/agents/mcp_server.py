@@ -113,10 +113,15 @@ async def _jlr(*words: str, stdin: str = "") -> str:
     Raises:
         ToolError: it failed and said why.
     """
+    from mcp.server.mcpserver.exceptions import ToolError
+
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *_JLR, *words, stdin=pipe, stdout=pipe, stderr=pipe
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *_JLR, *words, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+    except (OSError, ValueError) as failure:  # too long an argument, or one with a NUL
+        raise ToolError(f"the command cannot be run: {failure}") from failure
     try:
         answer, errors = await process.communicate(stdin.encode())
     except asyncio.CancelledError:
@@ -125,8 +130,6 @@ async def _jlr(*words: str, stdin: str = "") -> str:
         raise
     text, why = _bounded(answer), _bounded(errors)
     if process.returncode not in (0, TimeOver.exit_code) and not text:
-        from mcp.server.mcpserver.exceptions import ToolError
-
         raise ToolError(why)
     return f"{text}\nexit code {process.returncode}: {why}" if process.returncode else text
 
