@@ -21,7 +21,7 @@ from jlremote.hosts.context import Context
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.kernel_socket import KernelSocket
 from jlremote.kernels.kernel_ports import LocalPorts
-from jlremote.kernels.remote_kernel import Message, RemoteKernel, encoded
+from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
 from jlremote.sessions.open import answering
 from jlremote.text import listed, one_line
 
@@ -114,7 +114,7 @@ class Bridge:
             self._send(message)
 
     def _from_kernel(self, message: Message) -> None:
-        if message.tells_death:
+        if message.kind == "status" and message.content.get("execution_state") in DEATHS:
             raise NotFound("the kernel has died there")
         if message.channel in ("shell", "control"):
             self._unanswered.pop(message.request, None)

@@ -29,7 +29,7 @@ from jlremote.hosts.rollback import on_ctrl_c
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.jupyter.kernel_socket import KernelSocket
 from jlremote.kernels import exec_kernel
-from jlremote.kernels.remote_kernel import Message, RemoteKernel, encoded
+from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
 from jlremote.output.recorded_files import KINDS, Record
 from jlremote.output.runs import new_run
 from jlremote.questions import Question
@@ -169,7 +169,7 @@ class _Execution:
             event = self._next()
             if isinstance(event, KernelSocket):
                 self._connected(event)
-            elif isinstance(event, JlrError) or event.tells_death:
+            elif isinstance(event, JlrError) or event.content.get("execution_state") in DEATHS:
                 if self._sent:
                     yield self._record("kernel", {"state": "ended"})
                 raise self._ended(getattr(event, "message", "its kernel died or was restarted"))
@@ -196,8 +196,7 @@ class _Execution:
 
     def _ended(self, why: str) -> JlrError:
         if not self._sent:
-            logs = f"`jlr logs {shlex.quote(self._place.session)}` may say why"
-            return JlrError(f"the code was not run: {why}", hint=logs)
+            return JlrError(f"the code was not run: {why}", hint="`jlr logs` may say why")
         shows = f"`{self._place.rest(self._run)}` shows what it printed"
         return JlrError(f"`{self._run}` has ended: {why}", hint=shows)
 

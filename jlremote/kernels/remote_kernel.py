@@ -58,10 +58,6 @@ class Message:
         """The id of the request that it answers."""
         return str(self.parent_header.get("msg_id", ""))
 
-    @property
-    def tells_death(self) -> bool:
-        return self.kind == "status" and self.content.get("execution_state") in DEATHS
-
 
 class RemoteKernel:
     """A kernel of the session.

@@ -65,15 +65,13 @@ def recorded(
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
-    for _ in range(LATE_LOOKS if served else 0):
-        if not _lags(host, session, runs.all(), notebook if of_run else None):
-            break
+    looks = LATE_LOOKS if served else 0
+    while looks and _lags(host, session, runs.all(), notebook if of_run else None):
         threading.Event().wait(PAUSES[0])
         more = [one for one in _printed(host, session, reader, end_only=end_only) if one]
         for record in more:
             runs.take(record)
-        if not more:
-            break
+        looks = looks - 1 if more else 0
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
         named = notebook if of_run else chosen(notebook, [r.notebook for r in selected])
@@ -89,11 +87,10 @@ def recorded(
 def _lags(host: Link, session: SessionRecord, runs: list[Run], named: str | None) -> bool:
     """Return whether the recorder has not written all yet of a run that has ended."""
     going = {run.kernel for run in runs if run.ended is None}
-    if named is not None and not any(run.request == named for run in runs):
+    if named is not None and all(run.request != named for run in runs):
         return True
     with suppress(JlrError):
-        forward = host.status().forward(session.name) if going else None
-        if forward is not None:
+        if going and (forward := host.status().forward(session.name)):
             kernels = JupyterApi(forward.local_port, forward.server, PAUSES[-1]).kernels()
             return any(each.id in going and each.state != "busy" for each in kernels)
     return False

@@ -205,10 +205,7 @@ class Call:
         return plain_socket(self._socket)
 
     def end_script(self) -> bool:
-        """End the script, so that rollback does not run beside it; return whether it has ended.
-
-        One that the link was not told to begin never runs.
-        """
+        """End a script that was let begin, before rollback runs; return whether it has ended."""
         if self._runs_script:
             self.say({"end": True})
             with suppress(EOFError, OSError, ValueError):

@@ -161,15 +161,12 @@ def run(
     asked = request.get("terminal")
     terminal = Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
 
-    def end() -> None:
-        cancelled.set()
-        decided.set()
-
     def take(message: Message) -> None:
         if "begin" in message:
             decided.set()
         elif "end" in message:
-            end()
+            cancelled.set()
+            decided.set()
             if given is not None:
                 given.wake()  # Ctrl-C on a followed log must not wait for its next line
         elif given is None:
@@ -185,7 +182,7 @@ def run(
         _say(conversation, {"stream": stream, DATA: data})
 
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
-    conversation.when_gone(end, take)
+    conversation.when_gone(lambda: take({"end": True}), take)
     decided.wait()  # nothing begins that is cancelled by now
 
     try:
