@@ -52,11 +52,6 @@ class FakeLink:
                     self.requests.append(receive(socket))
                     self.answers.pop(0)(socket, self.requests[-1])
 
-    def join(self) -> None:
-        """Wait until the last announced request was answered."""
-        self.stop()
-        self._thread.join(PATIENCE)
-
     def stop(self) -> None:
         with suppress(OSError), sockets.Client(str(self.files.socket)):
             self._listener.close()
@@ -125,23 +120,21 @@ def test_ctrl_c_ends_the_script_or_never_lets_it_begin(
 ) -> None:
     monkeypatch.setattr(call, "END_SECONDS", PATIENCE if answers else 0.01)
     heard: list[dict[str, Any]] = []
-    given_up = threading.Event()
 
     def run(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
         for message in ({"accepted": True}, {"connected": True}):
             send(socket, message)
-        with suppress(EOFError):
-            while {"end": True} not in heard:
-                heard.append(receive(socket))
+        while {"end": True} not in heard:
+            heard.append(receive(socket))
         if answers:
             send(socket, {"result": 130})
-        given_up.wait(PATIENCE)
+        receive(socket)  # until it hangs up
 
     link.answers = [run]
     with pytest.raises(KeyboardInterrupt) as interrupted:
         run_until_interrupted(caller, begun=begun)
-    given_up.set()
-    link.join()
+    link.stop()
+    link._thread.join(PATIENCE)
     assert heard == ([{"begin": True}, {"end": True}] if begun else [])
     assert bool(interrupted.value.args) is (begun and not answers)
 

@@ -63,8 +63,7 @@ class Host:
         self.scripts: list[str] = []
 
     def status(self) -> Any:
-        forward = SimpleNamespace(local_port=1, server=None)
-        return SimpleNamespace(forward=lambda _: forward)
+        return SimpleNamespace(forward=lambda _: SimpleNamespace(local_port=1, server=None))
 
     @contextmanager
     def process(self, script: str) -> Iterator[Any]:
@@ -95,8 +94,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(reading, "recording", SimpleNamespace(revive=lambda *_: served))
         monkeypatch.setattr(session_selection, "chosen", lambda *_: session)
         monkeypatch.setattr(reading, "PAUSES", (0.0,))
-        kernels = [Kernel("a.ipynb", state, "", id="k")]
-        api = SimpleNamespace(kernels=lambda: kernels)
+        api = SimpleNamespace(kernels=lambda: [Kernel("a.ipynb", state, "", id="k")])
         monkeypatch.setattr(reading, "JupyterApi", lambda *_: api)
         return host
 
