@@ -76,7 +76,7 @@ class _Tools:
 
     async def output(self, run: str = "", tail: int = 200) -> str:
         """Show the last lines that cells printed: all, or those of one `run` of `exec`."""
-        return await _jlr("output", self._session, *filter(None, [run]), "--tail", str(tail))
+        return await _jlr("output", "--tail", str(tail), "--", *filter(None, [self._session, run]))
 
     async def run(self, command: str, name: str = "") -> str:
         """Run a shell command in SESSION as a job that lasts, and return at once.
@@ -93,11 +93,11 @@ class _Tools:
         The answer is JSON with the `exit_code`. What does not end in time goes on: wait again.
         """
         target = f"{self._session}/{what}" if is_run(what) else what
-        return await _jlr("wait", target, "--timeout", f"{seconds}s", "--json")
+        return await _jlr("wait", "--timeout", f"{seconds}s", "--json", "--", target)
 
     async def logs(self, job: str = "", tail: int = 100) -> str:
         """Show the last lines of a job's output, or without a job those of the Jupyter server."""
-        return await _jlr("logs", job or self._session, "--tail", str(tail))
+        return await _jlr("logs", "--tail", str(tail), "--", job or self._session)
 
     async def cp(self, source: str, target: str) -> str:
         """Copy a file or folder. In SESSION a path is SESSION:PATH, else below the current folder.
@@ -113,10 +113,15 @@ async def _jlr(*words: str, stdin: str = "") -> str:
     Raises:
         ToolError: it failed and said why.
     """
+    from mcp.server.mcpserver.exceptions import ToolError
+
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *_JLR, *words, stdin=pipe, stdout=pipe, stderr=pipe
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *_JLR, *words, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+    except (OSError, ValueError) as failure:  # too long an argument, or one with a NUL
+        raise ToolError(f"the command cannot be run: {failure}") from failure
     try:
         answer, errors = await process.communicate(stdin.encode())
     except asyncio.CancelledError:
@@ -125,8 +130,6 @@ async def _jlr(*words: str, stdin: str = "") -> str:
         raise
     text, why = _bounded(answer), _bounded(errors)
     if process.returncode not in (0, TimeOver.exit_code) and not text:
-        from mcp.server.mcpserver.exceptions import ToolError
-
         raise ToolError(why)
     return f"{text}\nexit code {process.returncode}: {why}" if process.returncode else text
 

@@ -170,8 +170,10 @@ class _Execution:
             event = self._next()
             if isinstance(event, KernelSocket):
                 self._connected(event)
-            elif isinstance(event, JlrError):
-                raise self._ended(event.message)
+            elif isinstance(event, JlrError) or event.content.get("execution_state") in DEATHS:
+                if self._sent:
+                    yield self._record("kernel", {"state": "ended"})
+                raise self._ended(getattr(event, "message", "its kernel died or was restarted"))
             elif (record := self._heard(event)) is not None:
                 yield record
         if self._status == "aborted":
@@ -201,7 +203,7 @@ class _Execution:
 
     def _ended(self, why: str) -> JlrError:
         if not self._sent:
-            return JlrError(f"the code was not run: {why}")
+            return JlrError(f"the code was not run: {why}", hint="`jlr logs` may say why")
         shows = f"`{self._place.rest(self._run)}` shows what it printed"
         return JlrError(f"`{self._run}` has ended: {why}", hint=shows)
 
@@ -240,8 +242,6 @@ class _Execution:
     def _heard(self, message: Message) -> Record | None:
         """Follow a message of the kernel; return what is to be told of it."""
         state = message.content.get("execution_state")
-        if message.kind == "status" and state in DEATHS:
-            raise self._ended("its kernel died or was restarted")
         if message.channel == "shell" and message.request == self._question:
             self._answered()
         self._unheard -= 1

@@ -7,6 +7,7 @@ import shlex
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -15,6 +16,7 @@ from jlremote.errors import JlrError, NotFound, Unreachable, Usage
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
+from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.scripts import session_directory
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
@@ -27,6 +29,7 @@ from jlremote.selection import session_selection
 from jlremote.text import did_you_mean, listed, one_line
 
 PAUSES = (0.5, 1.0, 2.0, 5.0)
+LATE_LOOKS = 20  # at what the recorder still writes; the first without news is the last
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,19 @@ def recorded(
     served = recording.revive(host, session, context)
     runs = Runs()
     of_run = notebook is not None and is_run(notebook)  # which may be an old one
-    reader, records = _all(host, session, end_only=end_only and not of_run)
+    end_only = end_only and not of_run
+    reader, records = _all(host, session, end_only=end_only)
     records.sort(key=attrgetter("time"))  # a piece may have got its later name between two looks
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
+    looks = LATE_LOOKS if served else 0
+    while looks and _lags(host, session, runs.all(), notebook if of_run else None):
+        threading.Event().wait(PAUSES[0])
+        more = [one for one in _printed(host, session, reader, end_only=end_only) if one]
+        for record in more:
+            runs.take(record)
+        looks = looks - 1 if more else 0
     selected, lost = runs.all(), runs.lost
     if notebook is not None:
         named = notebook if of_run else chosen(notebook, [r.notebook for r in selected])
@@ -71,6 +82,18 @@ def recorded(
         kernels = {run.kernel for run in selected}
         lost = [record for record in lost if record.kernel in kernels]
     return Recorded(session, host, selected, lost, reader.left_out)
+
+
+def _lags(host: Link, session: SessionRecord, runs: list[Run], named: str | None) -> bool:
+    """Return whether the recorder has not written all yet of a run that has ended."""
+    going = {run.kernel for run in runs if run.ended is None}
+    if named is not None and all(run.request != named for run in runs):
+        return True
+    with suppress(JlrError):
+        if going and (forward := host.status().forward(session.name)):
+            kernels = JupyterApi(forward.local_port, forward.server, PAUSES[-1]).kernels()
+            return any(each.id in going and each.state != "busy" for each in kernels)
+    return False
 
 
 def followed(

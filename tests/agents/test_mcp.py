@@ -67,7 +67,9 @@ async def work(client: Client, name: str) -> None:
     assert json.loads(await call("cp", source="a.txt", target=f"lab/{name}:/tmp/a.txt"))
     assert "'hello'" in str(json.loads(await call("exec", code="open('/tmp/a.txt').read()")))
     assert "is not below" in await call("cp", source="/etc/passwd", target=f"lab/{name}:/tmp/")
-    assert "is another one" in await call("logs", job=f"--leash=lab/{name}2")
+    assert "is leashed to" in await call("logs", job=f"--leash=lab/{name}2")
+    assert "is leashed to" in await call("logs", job="-f"), "it would never end"
+    assert "Argument list too long" in await call("run", command="x" * 200_000)
 
 
 def exit_code(answer: str) -> object:

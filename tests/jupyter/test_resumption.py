@@ -279,3 +279,21 @@ def test_cuts_at_random_moments_cost_jupyterlabs_page_no_line_and_show_none_twic
         assert len(seen) > cuts
     finally:
         line.close()
+
+
+DIES = """\
+import os
+with open(get_ipython().profile_dir.startup_dir + "/slow.py", "w") as file:
+    file.write("import os, time; os.remove(__file__); time.sleep(600)")
+os.kill(os.getpid(), 9)"""
+
+
+def test_a_kernel_that_died_is_busy_no_more_before_the_next_one_says_that_it_starts(
+    server: LocalServer, kernel: str
+) -> None:
+    client = Client(server, kernel)
+    client.connect()
+    client.run(DIES)
+    client.read_until(lambda told: told["content"].get("execution_state") == "restarting")
+    client.reset()
+    assert server.ask(f"api/kernels/{kernel}")["execution_state"] == "starting"

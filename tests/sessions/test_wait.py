@@ -107,7 +107,6 @@ def test_a_run_and_an_idle_session_are_waited_for_across_a_cut_connection(
 def test_the_end_of_a_session_or_kernel_ends_what_waits_for_more(far: Session) -> None:
     run = left(far, UNTIL.format("die", "os.kill(os.getpid(), 9)"))
     failed(far.laptop.jlr("wait", far.name, "run-000000000000", "--timeout", "1s"), 124, "run-0")
-    # Jupyter may call a kernel that it began again busy until a client connects.
     with waiting(far, RUNS, run) as of_run, waiting(far, SESSIONS, far.name) as end:
         far.run_in_terminal("touch /tmp/die")
         code, told = over(of_run)

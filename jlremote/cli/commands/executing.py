@@ -121,7 +121,7 @@ def _cells(file: str) -> list[str]:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as failure:
         why, gives = reason_of(failure), "`-c CODE` gives code itself"
-        raise NotFound(f"cannot read `{file}`: {why}", hint=gives) from failure
+        raise NotFound(f"cannot read `{one_line(file)}`: {why}", hint=gives) from failure
     if file.endswith(".ipynb"):
         from jlremote.output.notebook_copy import code_cells
 
@@ -129,4 +129,4 @@ def _cells(file: str) -> list[str]:
     try:
         return [data.decode("utf-8-sig")]
     except UnicodeDecodeError:
-        raise JlrError(f"`{file}` is not text in UTF-8") from None
+        raise JlrError(f"`{one_line(file)}` is not text in UTF-8") from None

@@ -264,6 +264,19 @@ def resume(package: str) -> None:
     manager.start_buffering = lambda self, *args: pages.keep(self, *args)
     manager.get_buffer = lambda self, *args: pages.take_up(self, *args)
     manager.stop_buffering = lambda self, *args: pages.end(self, *args)
+    tell_restarts(manager)
+
+
+def tell_restarts(manager: Any) -> None:
+    """Let a kernel that died be busy no more, also before the next one says that it starts."""
+    watch = manager.start_watching_activity
+
+    def watch_restarts(self: Any, kernel: str) -> None:
+        watch(self, kernel)
+        own = self.get_kernel(kernel)
+        self.add_restart_callback(kernel, lambda: setattr(own, "execution_state", "starting"))
+
+    manager.start_watching_activity = watch_restarts
 
 
 def replace_methods(connection: Any, beginning: str, ending: str, sending: str) -> None:

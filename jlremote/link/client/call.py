@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket as plain_sockets
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 TRIES = 5
 # A script ends as soon as it is told to, unless the host is out of reach.
 END_SECONDS = 2.0
-# A script that the link is just beginning would run beside the rollback, which finds nothing yet.
-BEGUN_SECONDS = 0.5
+UNENDED = "interrupted; `{}` has not said that the script there ended: some of it may be left"
 _ENDS = frozenset(("error", "result"))  # the last message has one of these
 # After so many seconds without an answer the link is asked whether the host answers at all; with
 # the time that it takes for that, a person is told after three.
@@ -80,8 +80,9 @@ class Caller:
                 call = Call(socket, self, request, shown)
                 try:
                     yield call
-                except (KeyboardInterrupt, SystemExit):
-                    call.end_script()
+                except (KeyboardInterrupt, SystemExit) as ending:
+                    if not call.end_script() and isinstance(ending, KeyboardInterrupt):
+                        ending.args = ending.args or (UNENDED.format(self.files.host),)
                     raise
 
     def _accepted(self, request: Message, *, start: bool) -> Socket:
@@ -151,6 +152,7 @@ class Call:
         self._is_answered = request["op"] == "answers"
         self._shown = shown  # what the request waits for
         self._in_terminal = bool(request.get("terminal"))
+        self._saying = threading.Lock()
 
     def messages(self) -> Generator[Message]:
         """Yield the link's messages up to the result, and answer its questions in between.
@@ -169,7 +171,9 @@ class Call:
                     f"the link to `{files.host}` ended before it answered",
                     hint=f"try again; its log is {files.log}",
                 ) from gone
-            self._runs_script |= "connected" in message
+            if "connected" in message:
+                self._runs_script = True  # before the link may begin it
+                self.say({"begin": True})
             self._is_answered = "connected" not in message
             self._shown.close()
             if "ask" in message:
@@ -193,24 +197,21 @@ class Call:
 
     def say(self, message: Message) -> None:
         """Send one message; after a failure the link's next message tells the reason."""
-        with suppress(OSError):
+        with suppress(OSError), self._saying:
             send(self._socket, message)
 
     def take_over(self) -> plain_sockets.socket:
         """Return the socket, which carries another protocol after the result."""
         return plain_socket(self._socket)
 
-    def end_script(self) -> None:
-        """End the script and wait for it, so that rollback does not run beside it."""
-        with suppress(EOFError, OSError, ValueError):
-            if not self._runs_script and is_there(self._socket, BEGUN_SECONDS):
-                self._runs_script = "connected" in receive(self._socket)  # it was not read yet
-            if not self._runs_script:
-                return
-            send(self._socket, {"end": True})
-            while is_there(self._socket, END_SECONDS):
-                if not _ENDS.isdisjoint(receive(self._socket)):
-                    return
+    def end_script(self) -> bool:
+        """End a script that was let begin, before rollback runs; return whether it has ended."""
+        if self._runs_script:
+            self.say({"end": True})
+            with suppress(EOFError, OSError, ValueError):
+                while self._runs_script and is_there(self._socket, END_SECONDS):
+                    self._runs_script = _ENDS.isdisjoint(receive(self._socket))
+        return not self._runs_script
 
     def _reply(self, message: Message) -> Message:
         question = Question(message["ask"], message["text"], echo=message["echo"])

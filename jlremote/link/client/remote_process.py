@@ -41,7 +41,6 @@ class RemoteProcess:
         self._streams = {name: FromMarker(marker or "") for name in ("stdout", "stderr")}
         self._in_terminal = marker is None
         self._say = say
-        self._saying = threading.Lock()
         # How many pieces may be sent: none until the program and not its shell reads stdin.
         self._credit = threading.Semaphore(PIECES if self._in_terminal else 0)
         self._on_ready = on_ready or self._credit.release
@@ -103,24 +102,20 @@ class RemoteProcess:
 
     def send(self, data: bytes) -> None:
         """Send a piece of stdin at once, empty at its end."""
-        self._tell({"given": True, DATA: data})
+        self._say({"given": True, DATA: data})
 
     def resize(self, size: os.terminal_size) -> None:
         """Report a new size of the terminal."""
-        self._tell({"size": size})
+        self._say({"size": size})
 
     def hang_up(self) -> None:
         """End the process, even without a network; the iteration then raises `LinkLost`."""
-        self._tell({"hang_up": True})
+        self._say({"hang_up": True})
 
     def leave(self) -> None:
         """Release the threads that wait in `give`."""
         self._left.set()
         self._credit.release()
-
-    def _tell(self, message: Message) -> None:
-        with self._saying:
-            self._say(message)
 
 
 class RemoteOutput:

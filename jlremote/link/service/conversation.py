@@ -156,14 +156,17 @@ def run(
         JlrError: it did not end within the command's limit.
     """
     request = conversation.request
-    cancelled = threading.Event()
+    cancelled, decided = threading.Event(), threading.Event()
     given = CommandStdin(conversation) if request.get("gives") else None
     asked = request.get("terminal")
     terminal = Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
 
     def take(message: Message) -> None:
-        if "end" in message:
+        if "begin" in message:
+            decided.set()
+        elif "end" in message:
             cancelled.set()
+            decided.set()
             if given is not None:
                 given.wake()  # Ctrl-C on a followed log must not wait for its next line
         elif given is None:
@@ -178,8 +181,9 @@ def run(
         # Raises, because a flood of output leaves no time to look at `cancelled`.
         _say(conversation, {"stream": stream, DATA: data})
 
-    conversation.when_gone(cancelled.set, take)
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
+    conversation.when_gone(lambda: take({"end": True}), take)
+    decided.wait()  # nothing begins that is cancelled by now
 
     try:
         return connection.execute(

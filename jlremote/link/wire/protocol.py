@@ -7,8 +7,9 @@ number of messages and closes. The messages, told apart by their only or first k
     → {"op": …, "version": …, "agent": …, …}   the request
     ← {"accepted": true}         work begins; before this a request may be sent again
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
-    ← {"connected": true}        a script begins, no more questions; with the `script` if
+    ← {"connected": true}        a script may begin, no more questions; with the `script` if
                                  the link made it
+    → {"begin": true}            begin it; until then a command that ends leaves nothing to end
     ← {"stream": "stdout" | "stderr"}, and the bytes
     → {"given": true}, and the bytes: a piece of a script's stdin, empty at its end
     ← {"taken": COUNT}           as many further pieces may come; `PIECES` may be under way

@@ -114,22 +114,29 @@ def test_a_request_that_was_accepted_is_not_sent_again(link: FakeLink, caller: C
     assert len(link.requests) == 1
 
 
-@pytest.mark.parametrize("begun", [True, False])
-def test_ctrl_c_ends_the_script_and_waits_for_that(
-    begun: bool, link: FakeLink, caller: Caller
+@pytest.mark.parametrize(("begun", "answers"), [(True, True), (True, False), (False, False)])
+def test_ctrl_c_ends_the_script_or_never_lets_it_begin(
+    begun: bool, answers: bool, link: FakeLink, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(call, "END_SECONDS", PATIENCE if answers else 0.01)
     heard: list[dict[str, Any]] = []
 
     def run(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
         for message in ({"accepted": True}, {"connected": True}):
             send(socket, message)
-        heard.append(receive(socket))
-        send(socket, {"result": 130})
+        while {"end": True} not in heard:
+            heard.append(receive(socket))
+        if answers:
+            send(socket, {"result": 130})
+        receive(socket)  # until it hangs up
 
     link.answers = [run]
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as interrupted:
         run_until_interrupted(caller, begun=begun)
-    assert heard == [{"end": True}]
+    link.stop()
+    link._thread.join(PATIENCE)
+    assert heard == ([{"begin": True}, {"end": True}] if begun else [])
+    assert bool(interrupted.value.args) is (begun and not answers)
 
 
 def run_until_interrupted(caller: Caller, *, begun: bool) -> None:

@@ -6,6 +6,7 @@ import multiprocessing.connection as sockets
 import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from jlremote.errors import NeedsAuthentication
 from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import CommandStdin, Conversation
-from jlremote.link.wire.protocol import DATA, PIECES, receive
+from jlremote.link.wire.protocol import DATA, PIECES, receive, send
 from jlremote.questions import Question
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call
@@ -50,14 +51,6 @@ def test_an_answer_that_takes_too_long_is_not_waited_for(
     assert late.value.hint == "run the command again"
 
 
-def test_a_message_that_is_none_counts_as_hanging_up(ends: Ends) -> None:
-    conversation, command = ends
-    gone = threading.Event()
-    conversation.when_gone(gone.set, lambda _: None)
-    command.send_bytes(b"nonsense")
-    assert gone.wait(PATIENCE)
-
-
 def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> None:
     conversation, command = ends
     gone = threading.Event()
@@ -71,6 +64,31 @@ def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> 
         conversation.say({})
 
 
+def given(data: bytes) -> dict[str, Any]:
+    return {"given": True, DATA: data}
+
+
+@pytest.mark.parametrize("said", [[{"begin": True}], [{"end": True}], [given(b"")], []])
+def test_a_script_begins_once_its_command_lets_it_and_never_after_its_end(
+    ends: Ends, said: list[dict[str, Any]]
+) -> None:
+    conversation, command = ends
+    begun: list[bool] = []
+
+    def execute(*_: object, cancelled: threading.Event, **__: object) -> None:
+        begun.append(not cancelled.is_set())  # see `ShellSession`
+
+    connection: Any = SimpleNamespace(execute=execute)
+    script = Call(lambda: module.run(conversation, connection, "true", {}))
+    assert "connected" in receive(command)
+    for message in said:
+        send(command, message)
+    if said == []:
+        command.close()
+    script.result()
+    assert begun == [said == [{"begin": True}]]
+
+
 class Told:
     """A conversation that keeps what is said in it."""
 
@@ -79,10 +97,6 @@ class Told:
 
     def say(self, message: dict[str, int]) -> None:
         self.messages.append(message)
-
-
-def given(data: bytes) -> dict[str, Any]:
-    return {"given": True, DATA: data}
 
 
 def test_several_pieces_that_were_taken_are_told_at_once_and_never_all_are_untold() -> None:

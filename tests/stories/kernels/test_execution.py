@@ -22,7 +22,7 @@ from jlremote.kernels.remote_kernel import Message, decoded
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.output import rich_files
 from jlremote.output.recorded_files import Record
-from jlremote.output.runs import Run
+from jlremote.output.runs import Run, runs_of
 from tests.stories.parts import Notes, context
 
 AGAIN = "a new connection"
@@ -143,9 +143,10 @@ def test_after_a_loss_the_code_is_not_asked_for_again(ran: Any) -> None:
     ],
 )
 def test_an_end_that_is_no_result_is_told(ran: Any, answers: list[Any], words: str) -> None:
-    fake, _, error = ran({"execute_request": [answers]})
+    fake, records, error = ran({"execute_request": [[*ENDS[:1], *answers]]})
     assert words in error.message
     if "did not run" not in words:
+        assert [run.status for run in runs_of(records).all()] == ["ended"]
         assert error.message.startswith(f"`{fake.sent[0].id}` has ended")
         assert error.hint == f"`jlr output dgx/cont1 {fake.sent[0].id}` shows what it printed"
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError, LinkLost, NotFound, Usage
+from jlremote.jupyter.api import Kernel
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.output import reading, recorded_files
 from jlremote.output.reading import chosen, followed, recorded
@@ -61,6 +62,9 @@ class Host:
         self._printed = iter(printed)
         self.scripts: list[str] = []
 
+    def status(self) -> Any:
+        return SimpleNamespace(forward=lambda _: SimpleNamespace(local_port=1, server=None))
+
     @contextmanager
     def process(self, script: str) -> Iterator[Any]:
         self.scripts.append(script)
@@ -82,12 +86,16 @@ class _Process:
 def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that lets a session be read from a host that prints so."""
 
-    def answer(*printed: tuple[bytes, int | None], served: bool | None = True) -> Host:
+    def answer(
+        *printed: tuple[bytes, int | None], served: bool | None = True, state: str = "busy"
+    ) -> Host:
         host, session = Host(*printed), SessionRecord("dgx", "cont1", "none", 8888)
         monkeypatch.setattr(reading, "link_of", lambda *_: host)
         monkeypatch.setattr(reading, "recording", SimpleNamespace(revive=lambda *_: served))
         monkeypatch.setattr(session_selection, "chosen", lambda *_: session)
         monkeypatch.setattr(reading, "PAUSES", (0.0,))
+        api = SimpleNamespace(kernels=lambda: [Kernel("a.ipynb", state, "", id="k")])
+        monkeypatch.setattr(reading, "JupyterApi", lambda *_: api)
         return host
 
     return answer
@@ -156,6 +164,19 @@ def test_a_cell_runs_only_where_its_kernel_is_known_to_be_there(
     assert kinds == ["code", "stream", *(["kernel"] if served is False else [])]
 
 
+def test_what_the_recorder_still_writes_of_a_run_that_has_ended_is_awaited(asking: Any) -> None:
+    run = "run-0123456789ab"
+    began = line("code", {"code": "1", "execution_count": 1}, request=run)
+    ends = line("end", {"status": "ok"}, request=run)
+    none, first, rest = b"\x1e\n", b"\x1e1 0\n" + began, b"\x1e1 %d\n" % len(began) + ends
+    asking((first + none, 0), (rest + none, 0), state="idle")
+    assert [one.status for one in recorded(None, None, context()).runs] == ["ok"]
+    asking((none, 0), (first + none, 0), (rest + none, 0), state="idle")
+    assert [one.status for one in recorded(None, run, context()).runs] == ["ok"]
+    asking((first + none, 0), (none, 0), state="idle")  # its end was lost
+    assert [one.status for one in recorded(None, None, context()).runs] == ["running"]
+
+
 def texts(records: Iterator[Record | None]) -> list[str | None]:
     """Return the texts of records until the reading fails."""
     found: list[str | None] = []
@@ -192,7 +213,7 @@ def test_a_run_of_exec_is_shown_alone_and_followed_to_its_end(asking: Any) -> No
     asking((b"\x1e1 0\n" + began + goes_on + ends + b"\x1e\n", 0))
     kinds = [record and record.kind for record in followed(None, run, context())]
     assert kinds == ["code", "stream", "end", "stream", None]
-    asking((b"\x1e1 0\n" + began + b"\x1e\n", 0))
+    asking((b"\x1e1 0\n" + began + b"\x1e\n", 0), (b"\x1e\n", 0))
     with pytest.raises(NotFound, match="no run `run-00") as missing:
         recorded(None, "run-000000000000", context())
     assert missing.value.hint == "`jlr output -f dgx/cont1 run-000000000000` waits for it"
