@@ -12,10 +12,11 @@ from tarfile import TarError
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.hosts.context import Context, Progress
-from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.client.link import Link, ShellCommand
 from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.link.wire.protocol import Unproved
-from jlremote.sessions.shell import known_place, place_of
+from jlremote.place.runtimes.place import Place
+from jlremote.selection.session_selection import known_place, place_of
 from jlremote.text import one_line, size_in_words
 from jlremote.times import clock
 from jlremote.untrusted import Refused
@@ -101,13 +102,13 @@ class CopyPlace:
                 except Unproved:
                     self._known = None
             if self._known is None:
-                place = place_of(self._where, self._context)
-                process = _opened(stack, place.host, place.served, command, checked=True)
+                found = place_of(self._where, self._context)
+                process = _opened(stack, *found, command, checked=True)
             yield process
 
 
 def _opened(
-    stack: ExitStack, host: Link, place: SshPlace, command: ShellCommand, *, checked: bool
+    stack: ExitStack, host: Link, place: Place, command: ShellCommand, *, checked: bool
 ) -> RemoteProcess:
     with ExitStack() as attempt:
         process = attempt.enter_context(host.shell(place, command, None, checked=checked))

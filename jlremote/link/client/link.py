@@ -26,17 +26,7 @@ from jlremote.questions import Asker, NeverAsks
 if TYPE_CHECKING:
     from jlremote.jupyter.endpoint import Endpoint
     from jlremote.link.wire.status import ForwardStatus, LinkStatus
-
-
-@dataclass(frozen=True)
-class SshPlace:
-    """Where the commands of an ssh client run."""
-
-    selector: str  # what commands of jlr take: `HOST/NAME` or `HOST`
-    session: str | None  # the session's name, `None` for what is none
-    runtime: str
-    name: str  # of the session or container, or the host's
-    container_id: str = ""  # the engine's full id, empty to go by name
+    from jlremote.place.runtimes.place import Place
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,7 @@ class Link:
 
     def shell(
         self,
-        place: SshPlace,
+        place: Place,
         shell: ShellCommand,
         terminal: TerminalKind | None,
         *,
@@ -261,9 +251,9 @@ class Link:
         """Return a socket for an sshfs that cannot hand over its own. Starts no link."""
         return self._taken_over("serve_mount", start=False, name=name)
 
-    def serve_ssh(self, place: SshPlace) -> plain_sockets.socket:
+    def serve_ssh(self, place: Place) -> plain_sockets.socket:
         """Ask the link to serve SSH for a place, and return the socket for the client."""
-        return self._taken_over("serve_ssh", **asdict(place))
+        return self._taken_over("serve_ssh", place=asdict(place))
 
     def _taken_over(self, operation: str, **arguments: Any) -> plain_sockets.socket:
         with self._caller.call(operation, **arguments) as call:
