@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import replace
@@ -146,7 +145,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
         commands.append(command_line(engine("pull", "--", image)))
     spec, wanted = _spec(start, image, gpus), start.request.options.packages
     if networks.is_wanted(spec.options) and not networks.may_be_rootless(engine):
-        own = networks.name_of(spec.name, secrets.token_hex(8))
+        own = networks.name_of(spec.name, start.mark)
         spec = replace(spec, options=replace(spec.options, network=own))
         commands.append(command_line(engine("network", "create", own)))
     labels = {**gpus.labels, **naming.label(start.request.container, name)}
@@ -216,7 +215,7 @@ def _start(start: StartContext, container: Container) -> Container:
 
 
 def _stop_again(start: StartContext, before: Container) -> None:
-    shared = scripts.is_shared(start.runtime, start.name, start.launch_id)
+    shared = scripts.is_shared(start.runtime, start.name, start.mark)
     inspect, stop = (
         command_line(make(start.engine, start.container))
         for make in (docker.inspect_argv, docker.stop_argv)

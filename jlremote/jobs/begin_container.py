@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -24,9 +23,8 @@ from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
-from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL, ContainerSpec
+from jlremote.place.runtimes.runtime import JOB_LABEL, ContainerSpec
 from jlremote.place.runtimes.scripts import packages, variables
-from jlremote.selection import naming
 from jlremote.untrusted import document
 
 _NO_INIT = 123  # the exit status where the engine has no program for `--init`
@@ -103,7 +101,7 @@ def _begun(
 ) -> tuple[StartContext, str]:
     gpus = allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
-    start.undo.callback(new_container.remove_marked, start, new.labels[START_LABEL])
+    start.undo.callback(new_container.remove_marked, start)
     if new.spec.script:
         new = replace(new, argv=(*entrypoint, *new.argv))
     if gpus.wait is not None:
@@ -140,9 +138,7 @@ def _new_container(
         terminal=request.terminal,
     )
     labels = {
-        **gpus.labels,
-        **naming.label(start.request.container, start.name),
-        START_LABEL: secrets.token_hex(8),
+        **new_container.labels(start, gpus),
         JOB_LABEL: start.name,
         COMMAND_LABEL: as_typed(request.command),
         REMOVE_LABEL: "yes" if request.remove else "",
@@ -181,7 +177,7 @@ def _waiting(
         shown=as_typed(request.command),
         container=spec.name,
         gpus=wait["gpus"],
-        mark=new.labels[START_LABEL],
+        mark=start.mark,
         remove=request.remove,
         wait=wait,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
 
 from jlremote.containers import image_definition
@@ -114,7 +113,7 @@ def _container(start: StartContext, request: RunRequest) -> Container:
 
 
 def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGpus) -> ProcessPlan:
-    options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
+    options, runtime, mark = start.request.options, start.runtime, start.mark
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir, mark=mark)

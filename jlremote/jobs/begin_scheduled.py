@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from dataclasses import replace
@@ -85,7 +84,7 @@ def new_plan(
     first, key = image_definition.pulled_first(start)
     return ScheduledPlan(
         name=start.name,
-        mark=secrets.token_hex(6),
+        mark=start.mark,
         argv=argv,
         shown=shown,
         resources=how.resources,
