@@ -7,7 +7,6 @@ only for what has to be looked for; it would double the time that a command take
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from jlremote.errors import NotFound
 from jlremote.hosts.context import Context
@@ -18,9 +17,6 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.typed_place import TypedPlace, host_word, leash, resolved
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.place import Place, of_record
-
-if TYPE_CHECKING:
-    from jlremote.place.runtimes.engine.kinds import Engine
 
 
 def chosen(
@@ -146,36 +142,21 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
 def _any_container(link: Link, typed: str, missing: NotFound, *, as_shared: bool) -> Place:
     from jlremote.hosts.engines import engine_if_any, others
     from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
+    from jlremote.place.runtimes.engine_containers import Containers
+    from jlremote.selection import host_search
 
     engine, host = engine_if_any(link), link.name
     for each in (engine, *others(link, engine)):
         with suppress(*(() if each is engine else (EngineUnusable,))):
-            if place := _container_of(each, link, typed, as_shared=as_shared):
-                return place
+            found = host_search.running(link, Containers(each), typed, as_shared=as_shared)
+            if found is not None:
+                return Place(each.name, found.name, selector=f"{host}/{found.name}")
     there = f"`jlr shell {host_word(host)}` opens a shell on the host"
     shows = f"`jlr list {host} --all` shows all; {there}"
     raise NotFound(
         f"there is neither a session nor a container `{typed}` on `{host}`",
         hint=hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows),
     ) from missing
-
-
-def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> Place | None:
-    from jlremote.place.runtimes.engine_containers import Containers
-    from jlremote.selection import host_search, naming
-
-    host, runtime = link.name, Containers(engine)
-    for name, found in host_search.candidates(link, runtime, typed):
-        if found.container is None:
-            continue
-        naming.refuse_other_owner(host, name, found.owner, agreed=as_shared)
-        if not found.container.running:
-            raise NotFound(
-                f"the container `{name}` {found.container.stands}",
-                hint=f"`{engine.shown('start', name)}` on `{host}` starts it",
-            )
-        return Place(runtime.name, name, selector=f"{host}/{name}")
-    return None
 
 
 def _host_itself(host: str, context: Context) -> tuple[Link, Place]:
@@ -196,4 +177,4 @@ def _check_runs(host: Link, record: SessionRecord, *, as_shared: bool) -> None:
     if container is not None:
         owner, agreed = container.owner_beside(answers["user"].stdout.strip()), as_shared
         naming.refuse_other_owner(record.host, record.name, owner, agreed=agreed or record.shared)
-    halted.refuse(record, container)
+    halted.running(record, runtime, container)

@@ -43,7 +43,7 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
         )
     host = link_of(record, context)
     if wanted.container and halted.container_of(host, runtime, record) is None:
-        halted.refuse(record, None)
+        halted.running(record, runtime, None)
     with host.stream(_script(runtime, record, wanted)) as output:
         for text in output if wanted.since is None else _later(output):
             yield printable(text)

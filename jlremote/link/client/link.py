@@ -159,8 +159,9 @@ class Link:
     ) -> AbstractContextManager[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
-        Unless the caller has `checked` that the place runs and may be joined, `wait_connected`
-        raises `Unproved` where the link does not know.
+        Raises:
+            Unproved: the link does not know whether the place runs and may be joined, and the
+                caller has not `checked` that.
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
@@ -185,6 +186,7 @@ class Link:
                 begun(script)
             process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
             try:
+                process.wait_connected()
                 yield process
             finally:
                 process.leave()

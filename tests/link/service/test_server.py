@@ -58,7 +58,6 @@ TERMINAL = TerminalKind("xterm", os.terminal_size((80, 24)))
 def shell(link: Link, *command: str, container: str = "c0ffee", checked: bool = False) -> int:
     place = Place("docker", "cont1", container, selector="dgx/cont1", session="cont1")
     with link.shell(place, ShellCommand(command, user="ada"), None, checked=checked) as process:
-        process.wait_connected()
         assert list(process) == [("stdout", b"hi\n")]
     assert process.status is not None
     return process.status
