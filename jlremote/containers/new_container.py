@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NotFound
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext, StartRequest
-from jlremote.images import image_commands
+from jlremote.images import image_commands, pull
 from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
 from jlremote.place.host.shell_text import APART, command_line, stdin_of, wait_while
@@ -26,6 +27,7 @@ from jlremote.place.runtimes.table import AUTO
 from jlremote.selection import naming
 from jlremote.text import one_line, printable
 
+Made = TypeVar("Made")
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
 _NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
 _LOST_SECONDS = 10.0  # of the wait for a creation whose script is lost, or was ended
@@ -68,6 +70,28 @@ def labels(start: StartContext, gpus: AllocatedGpus) -> dict[str, str]:
     """Return the labels of what this start creates."""
     typed = naming.label(start.request.container, start.name)
     return {**gpus.labels, **typed, START_LABEL: start.mark}
+
+
+def spec_of(start: StartContext, image: str, gpus: AllocatedGpus, script: str) -> ContainerSpec:
+    """Return the container that a start asks for; it runs `script` first."""
+    options = start.request.options
+    options = replace(options, environment=(*gpus.in_container, *options.environment))
+    return ContainerSpec(start.name, image, options=options, gpus=gpus.engine, script=script)
+
+
+def with_image(start: StartContext, image: str, make: Callable[[], Made | None]) -> Made:
+    """Return what `make` makes of an image, which is pulled if it is missing.
+
+    Raises:
+        NotFound: its registry does not have it either.
+    """
+    made = make()
+    if made is None:
+        pull.fetch(start.host, start.engine, image, start.context)
+        made = make()
+    if made is None:
+        raise NotFound(f"the image `{image}` is missing although it was pulled")
+    return made
 
 
 def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus) -> Completed:

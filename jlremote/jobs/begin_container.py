@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 from jlremote.containers import new_container
 from jlremote.containers.host_folders import prepared
-from jlremote.errors import Busy, NotFound, Usage
+from jlremote.errors import Busy, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext
-from jlremote.images import pull
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jobs import begin_process
 from jlremote.jobs.begin_process import ANOTHER_NAME
@@ -49,12 +48,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
         )
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
-        entrypoint = _entrypoint(start, image)
-        if entrypoint is None:
-            pull.fetch(start.host, start.engine, image, start.context)
-            entrypoint = _entrypoint(start, image)
-        if entrypoint is None:
-            raise NotFound(f"the image `{image}` is missing although it was pulled")
+        entrypoint = new_container.with_image(start, image, lambda: _entrypoint(start, image))
         return _begun(start, image, request, entrypoint)
 
 
@@ -127,16 +121,9 @@ def _begun(
 def _new_container(
     start: StartContext, image: str, request: RunRequest, gpus: AllocatedGpus
 ) -> _NewContainer:
-    options = start.request.options
-    spec = ContainerSpec(
-        start.name,
-        image,
-        options=replace(options, environment=(*gpus.in_container, *options.environment)),
-        gpus=gpus.engine,
-        script=_before(start),
-        interactive=request.interactive or request.terminal,
-        terminal=request.terminal,
-    )
+    spec = new_container.spec_of(start, image, gpus, _before(start))
+    interactive = request.interactive or request.terminal
+    spec = replace(spec, interactive=interactive, terminal=request.terminal)
     labels = {
         **new_container.labels(start, gpus),
         JOB_LABEL: start.name,

@@ -53,8 +53,7 @@ def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool)
     Raises:
         JlrError: it is another user's.
     """
-    link, runtime = link_of(record, context), runtime_of(record)
-    connect(link, context)
+    link, runtime = connect(link_of(record, context), context), runtime_of(record)
     state = survey(link, runtime, record.name)
     naming.refuse_other_owner(
         record.host, record.name, state.whose, agreed=as_shared or record.shared
@@ -76,8 +75,7 @@ def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Sess
     """
     sessions.check_writable()
     context = known_way(host, context)
-    link = link_to(host, context, without=typed)
-    connect(link, context)
+    link = connect(link_to(host, context, without=typed), context)
     with context.progress.step(f"Look for {typed}"):
         seen = _found(link, typed)
     if seen is None:

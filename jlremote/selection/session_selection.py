@@ -160,8 +160,7 @@ def _any_container(link: Link, typed: str, missing: NotFound, *, as_shared: bool
 
 
 def _host_itself(host: str, context: Context) -> tuple[Link, Place]:
-    link = link_on(host, context)
-    connect(link, context)
+    link = connect(link_on(host, context), context)
     return link, Place("none", host, selector=host_word(host))
 
 

@@ -13,7 +13,6 @@ from jlremote.link.connection.backoff import keep_going
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Reader, Record
-from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.interfaces import Stream
@@ -98,7 +97,7 @@ class CellNotices:
 
 def _script(place: Place) -> str:
     script = recorded_files.news(session_directory(place.runtime, place.name))
-    return f"{command_line((*place.runtime.relay_prefix(place.name), 'sh', '-c', script))}\n"
+    return f"{place.runtime.beside(place.name, script)}\n"
 
 
 class CellNews:

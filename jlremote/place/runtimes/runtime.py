@@ -250,6 +250,13 @@ class Runtime(ABC):
         """Return the argv before a program with our stdin; empty where a forward reaches."""
         return ()
 
+    def beside(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` with our stdin beside the session's server.
+
+        Only the end of stdin reaches a process in a container.
+        """
+        return command_line((*self.relay_prefix(name), "sh", "-c", script))
+
     @abstractmethod
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
