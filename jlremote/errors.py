@@ -23,6 +23,10 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── NoAnswer             jupyter   Jupyter does not answer through the forward
     │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
+    │   ├── ContainerGone        jupyter   the session's container is missing
+    │   ├── ContainerStopped     jupyter   … it does not run
+    │   ├── ContainerPaused      jupyter   … it is paused
+    │   └── ContainerRestarting  jupyter   … its engine is about to start it again
     ├── Busy                     exit 7    kernels, a GPU or a port in use
     │   └── JustCreated          place     another command created that container a moment ago
     ├── TimeOver                 exit 124  it did not happen in time, as `timeout` ends
@@ -40,10 +44,6 @@ An error that is defined in another package is drawn with that package's name. :
     │   │   └── EngineSilent     place     … its daemon does not answer
     │   └── DockerIsPodman       place     … it is podman under docker's name
     ├── EngineRefused            jobs      the engine does not list its containers
-    ├── ContainerGone            jupyter   the session's container is missing
-    ├── ContainerStopped         jupyter   … it does not run
-    ├── ContainerPaused          jupyter   … it is paused
-    ├── ContainerRestarting      jupyter   … its engine is about to start it again
     ├── ContainerRestarted       jupyter   … it runs anew, and what ran in it has ended
     ├── JupyterDead              jupyter   the session's Jupyter server is gone
     ├── JupyterStopped           jupyter   … it was stopped

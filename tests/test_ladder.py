@@ -20,11 +20,11 @@ LADDER = {
     "cli": "agents copies demo doctor editors forwards gpus hosts images jobs "
     "jupyter kernels laptop listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",
-    "copies": "hosts laptop link.client link.wire sessions place",
+    "copies": "hosts laptop link.client link.wire place selection",
     "demo": "hosts jupyter laptop listing place sessions",
     "doctor": "containers forwards gpus hosts images "
     "jupyter kernels laptop link.client link.wire mounts output place",
-    "editors": "hosts laptop place sessions",
+    "editors": "hosts laptop link.client place selection",
     "forwards": "hosts jupyter laptop link.client link.wire place",
     "gpus": "hosts jupyter laptop link.client place",
     "hosts": "jupyter laptop link.client link.wire place",

@@ -63,7 +63,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
                 start.host.run({step: runtime.inside(name, text) for step, text in steps.items()})
             else:  # the start that launched it ends it
                 run_script(start.host, wait_while(f"[ -S {shlex.quote(sock)} ]", END_SECONDS))
-            start = replace(start, launch_id=secrets.token_hex(4), sockets=False)
+            start = replace(start, mark=secrets.token_hex(6), sockets=False)
             server, ours = _launch(start, found)
     if ours:
         _explain_folder(start, found, server)
@@ -155,7 +155,7 @@ def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = Tr
     return Launch(
         start.runtime,
         start.name,
-        start.launch_id,
+        start.mark,
         hostname(start.request.host, start.name),
         bind_address=bind_address,
         jupyter=environment + jupyter,
@@ -178,7 +178,7 @@ def first_script(start: StartContext) -> str:
         return ""
     loopback = replace(start, loopback=start.request.options.on_host_network)
     launching = _script(loopback, _folders(start, None))
-    return launch_once(start.runtime, start.name, start.launch_id, launching)
+    return launch_once(start.runtime, start.name, start.mark, launching)
 
 
 def later_script(
@@ -207,7 +207,7 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
                 return server, not findings.joined
         if not findings.joined:
             raise _failed(start, found, findings)
-        undone = scripts.unjoin(start.runtime, start.name, start.launch_id)
+        undone = scripts.unjoin(start.runtime, start.name, start.mark)
         run_script(start.host, start.runtime.inside(start.name, undone))
     raise JlrError(
         f"another start of Jupyter in `{start.name}` ended before it answered",
@@ -229,7 +229,7 @@ def _refuse_other_settings(start: StartContext, server: Server) -> None:
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:
     runtime, name = start.runtime, start.name
-    probing = scripts.wait_and_probe(runtime, name, start.launch_id)
+    probing = scripts.wait_and_probe(runtime, name, start.mark)
     doing = runtime.launched(name, script, probing) if script else runtime.inside(name, probing)
     launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
     if launched.status == scripts.OTHER_ENDED:
@@ -247,7 +247,7 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
 
 def _abandon(start: StartContext) -> None:
     with suppress(JlrError):
-        ending = scripts.abandon(start.runtime, start.name, start.launch_id)
+        ending = scripts.abandon(start.runtime, start.name, start.mark)
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 

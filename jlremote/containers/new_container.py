@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import secrets
 import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NotFound
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext, StartRequest
-from jlremote.images import image_commands
+from jlremote.images import image_commands, pull
 from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
 from jlremote.place.host.shell_text import APART, command_line, stdin_of, wait_while
@@ -27,6 +27,7 @@ from jlremote.place.runtimes.table import AUTO
 from jlremote.selection import naming
 from jlremote.text import one_line, printable
 
+Made = TypeVar("Made")
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
 _NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
 _LOST_SECONDS = 10.0  # of the wait for a creation whose script is lost, or was ended
@@ -45,19 +46,17 @@ def create(
     Raises:
         JlrError: the engine refused.
     """
-    # The mark is known before the answer, as Ctrl-C may be pressed in between.
-    mark = secrets.token_hex(8)
-    start.undo.callback(remove_marked, start, mark)
+    start.undo.callback(remove_marked, start)
 
     def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
-        return _attempt(start.with_engine(engine), spec, gpus, mark)
+        return _attempt(start.with_engine(engine), spec, gpus)
 
     engine, spec, done = attempted(start.engine, spec, start.request, start.context, attempt)
     start = start.with_engine(engine)
     if spec.own_entrypoint and (why := _does_not_stay(done)) is not None:
         start.note(f"left out the entrypoint of `{spec.image}`: {why}")
         spec = replace(spec, own_entrypoint=False)
-        done = _attempt(start, spec, gpus, mark)
+        done = _attempt(start, spec, gpus)
     if done.status == 0:
         return _read(start, spec, done)
     if docker_errors.image_missing(done):
@@ -67,11 +66,38 @@ def create(
     raise docker_errors.creation_error(start.engine, spec, done, start.request.host)
 
 
-def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark: str) -> Completed:
-    labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
-    create = docker.create_argv(start.engine, spec, labels)
+def labels(start: StartContext, gpus: AllocatedGpus) -> dict[str, str]:
+    """Return the labels of what this start creates."""
+    typed = naming.label(start.request.container, start.name)
+    return {**gpus.labels, **typed, START_LABEL: start.mark}
+
+
+def spec_of(start: StartContext, image: str, gpus: AllocatedGpus, script: str) -> ContainerSpec:
+    """Return the container that a start asks for; it runs `script` first."""
+    options = start.request.options
+    options = replace(options, environment=(*gpus.in_container, *options.environment))
+    return ContainerSpec(start.name, image, options=options, gpus=gpus.engine, script=script)
+
+
+def with_image(start: StartContext, image: str, make: Callable[[], Made | None]) -> Made:
+    """Return what `make` makes of an image, which is pulled if it is missing.
+
+    Raises:
+        NotFound: its registry does not have it either.
+    """
+    made = make()
+    if made is None:
+        pull.fetch(start.host, start.engine, image, start.context)
+        made = make()
+    if made is None:
+        raise NotFound(f"the image `{image}` is missing although it was pulled")
+    return made
+
+
+def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus) -> Completed:
+    create = docker.create_argv(start.engine, spec, labels(start, gpus))
     script = _script(start, spec, with_owner(create, spec.options.environment, own_network=True))
-    network = networks.creation(start.engine, spec.name, mark, spec.options)
+    network = networks.creation(start.engine, spec.name, start.mark, spec.options)
     script = f"{unless_missing(start.engine, spec.image)}{network}{script}"
     steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
     return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
@@ -168,25 +194,26 @@ def _read(
     return None if container is None else (start, container, how == "launches")
 
 
-def remove_marked(start: StartContext, mark: str) -> None:
+def remove_marked(start: StartContext) -> None:
     """Remove the container that this start created, found by its mark.
 
     Another command may have been faster to create one of the same name. It stays if another start
     has joined its server.
     """
-    find = start.engine("ps", "--all", "--quiet", f"--filter=label={START_LABEL}={mark}")
+    label = f"{START_LABEL}={start.mark}"
+    find = start.engine("ps", "--all", "--quiet", f"--filter=label={label}")
     remove = docker.remove_argv(start.engine, "")[:-1]
     shared = start.runtime.inside(
-        start.name, scripts.is_shared(start.runtime, start.name, start.launch_id)
+        start.name, scripts.is_shared(start.runtime, start.name, start.mark)
     )
     # The creation goes on without its script; the brackets keep `grep` from finding itself.
-    creating = f"grep -qs '[{mark[0]}]{mark[1:]}' /proc/[0-9]*/cmdline"
+    creating = f"grep -qs '[{label[0]}]{label[1:]}' /proc/[0-9]*/cmdline"
     script = (
         f"{wait_while(creating, _LOST_SECONDS, too_long='exit 1')}"
         f"ids=$({command_line(find)}) || exit 1\n"
         f'[ -z "$ids" ] || {{ ! {shared} >/dev/null 2>&1 && {command_line(remove)} $ids; }} ||\n'
         f"  exit 1\n"
-        f"{networks.removal(start.engine, mark)}"
+        f"{networks.removal(start.engine, start.mark)}"
     )
     with suppress(JlrError):
         removed = run_script(start.host, script)

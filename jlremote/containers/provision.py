@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +12,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import StartContext
-from jlremote.images import image_names, pull
+from jlremote.images import image_names
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
@@ -25,7 +24,7 @@ from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors, networks
 from jlremote.place.runtimes.engine import engine_errors
 from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL
-from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
+from jlremote.place.runtimes.runtime import START_LABEL, Container
 from jlremote.place.runtimes.scripts import packages
 from jlremote.selection import naming
 from jlremote.text import printable
@@ -144,9 +143,10 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     if docker_errors.image_missing(inspected):
         image_names.parse(image)
         commands.append(command_line(engine("pull", "--", image)))
-    spec, wanted = _spec(start, image, gpus), start.request.options.packages
+    spec = new_container.spec_of(start, image, gpus, jupyter_launch.first_script(start))
+    wanted = start.request.options.packages
     if networks.is_wanted(spec.options) and not networks.may_be_rootless(engine):
-        own = networks.name_of(spec.name, secrets.token_hex(8))
+        own = networks.name_of(spec.name, start.mark)
         spec = replace(spec, options=replace(spec.options, network=own))
         commands.append(command_line(engine("network", "create", own)))
     labels = {**gpus.labels, **naming.label(start.request.container, name)}
@@ -155,37 +155,21 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     return [*commands, create, *begin, *install]
 
 
-def _spec(start: StartContext, image: str, gpus: AllocatedGpus) -> ContainerSpec:
-    options = start.request.options
-    return ContainerSpec(
-        name=start.name,
-        image=image,
-        options=replace(options, environment=(*gpus.in_container, *options.environment)),
-        gpus=gpus.engine,
-        script=jupyter_launch.first_script(start),
-    )
-
-
 def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     image, step = start.request.image, start.context.progress.step
     if image is None:
         raise _nothing_to_create_from(start)
     start = prepared(start)
     with step(f"Create {start.name} from {image}"):
-        made = _created(start, image)
-        if made is None:
-            pull.fetch(start.host, start.engine, image, start.context)
-            made = _created(start, image)
-    if made is None:
-        raise NotFound(f"the image `{image}` is missing although it was pulled")
-    return made
+        return new_container.with_image(start, image, lambda: _created(start, image))
 
 
 def _created(start: StartContext, image: str) -> tuple[StartContext, Container, bool] | None:
     gpus = allocation.take(start)
     made = None
     try:
-        made = new_container.create(start, _spec(start, image, gpus), gpus)
+        spec = new_container.spec_of(start, image, gpus, jupyter_launch.first_script(start))
+        made = new_container.create(start, spec, gpus)
     finally:
         if made is None:
             allocation.give_back(start, gpus)
@@ -216,7 +200,7 @@ def _start(start: StartContext, container: Container) -> Container:
 
 
 def _stop_again(start: StartContext, before: Container) -> None:
-    shared = scripts.is_shared(start.runtime, start.name, start.launch_id)
+    shared = scripts.is_shared(start.runtime, start.name, start.mark)
     inspect, stop = (
         command_line(make(start.engine, start.container))
         for make in (docker.inspect_argv, docker.stop_argv)

@@ -12,10 +12,10 @@ from tarfile import TarError
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.hosts.context import Context, Progress
-from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.client.link import ShellCommand
 from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.link.wire.protocol import Unproved
-from jlremote.sessions.shell import known_place, place_of
+from jlremote.selection.session_selection import known_place, place_of
 from jlremote.text import one_line, size_in_words
 from jlremote.times import clock
 from jlremote.untrusted import Refused
@@ -96,24 +96,15 @@ class CopyPlace:
         command = ShellCommand(argv, copies=True)
         with ExitStack() as stack:
             if self._known is not None:
+                link, place = self._known
                 try:
-                    process = _opened(stack, *self._known, command, checked=False)
+                    process = stack.enter_context(link.shell(place, command, None, checked=False))
                 except Unproved:
                     self._known = None
             if self._known is None:
-                place = place_of(self._where, self._context)
-                process = _opened(stack, place.host, place.served, command, checked=True)
+                link, place = place_of(self._where, self._context)
+                process = stack.enter_context(link.shell(place, command, None, checked=True))
             yield process
-
-
-def _opened(
-    stack: ExitStack, host: Link, place: SshPlace, command: ShellCommand, *, checked: bool
-) -> RemoteProcess:
-    with ExitStack() as attempt:
-        process = attempt.enter_context(host.shell(place, command, None, checked=checked))
-        process.wait_connected()
-        stack.push(attempt.pop_all())
-    return process
 
 
 def in_words(files: int, size: int) -> str:

@@ -12,12 +12,10 @@ from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING, is_connected, link_of, link_on
 from jlremote.laptop.typed_place import resolved, with_path
-from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
-from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.runtime import Attachment, Runtime
-from jlremote.place.runtimes.table import runtime_of
+from jlremote.place.runtimes.place import Place, of_record
+from jlremote.place.runtimes.runtime import Attachment
 from jlremote.text import one_line, without_controls
 from jlremote.untrusted import Refused, path_part
 
@@ -120,10 +118,15 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
         folder + slash or ".",
     )
     try:
-        link, runtime, where = _place(begun.where, replace(context, asker=ASKS_NOTHING))
+        context = replace(context, asker=ASKS_NOTHING)
+        typed = resolved(begun.where, context.ssh_config)
+        if typed.session is not None:
+            link, place = link_of(typed.session, context), of_record(typed.session)
+        else:
+            link, place = link_on(typed.host or begun.where, context), Place("none", begun.where)
         if not is_connected(link):
             return []
-        argv = runtime.attached(where, list_names, Attachment(), {})
+        argv = place.runtime.attached(place.name, list_names, Attachment(), {})
         listed = run_script(link, command_line(argv), timeout=_SECONDS).stdout
     except JlrError:
         return []
@@ -141,11 +144,3 @@ def _is_name(text: str) -> bool:
     with suppress(Refused):
         return without_controls(path_part(text)) == text
     return False
-
-
-def _place(where: str, context: Context) -> tuple[Link, Runtime, str]:
-    typed = resolved(where, context.ssh_config)
-    if typed.session is None:
-        return link_on(typed.host or where, context), Bare(), where
-    record = typed.session
-    return link_of(record, context), runtime_of(record), record.name

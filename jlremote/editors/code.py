@@ -18,10 +18,12 @@ from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
 from jlremote.laptop.known_names import SUFFIX
 from jlremote.laptop.windows import NOT_FROM_HERE
+from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
+from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Attachment
-from jlremote.sessions.shell import ShellPlace, place_of
+from jlremote.selection.session_selection import place_of
 from jlremote.untrusted import absolute_path
 
 # The system's program for links of other programs, with what it wants before them.
@@ -103,8 +105,8 @@ def code(
         JlrError: ssh does not know names below `.jlr` yet, or the editor failed.
     """
     kind = EDITORS[editor]
-    place = place_of(where, context)
-    folder = _folder(place, path)
+    host, place = place_of(where, context)
+    folder = _folder(host, place, path)
     name = _ssh_name(place)
     arguments = kind.arguments(name, folder)
     program = next(filter(None, map(shutil.which, kind.programs)), None)
@@ -130,20 +132,20 @@ def code(
     return OpenedFolder(name, folder, command_line(argv), opened=True)
 
 
-def _folder(place: ShellPlace, path: str | None) -> str:
+def _folder(host: Link, place: Place, path: str | None) -> str:
     if path is not None and path.startswith("/"):
         return path
     # Editors want a path without `~`, which the shell there knows.
     argv = ("sh", "-c", f"{IN_FOLDER} && pwd", "sh", path or ".")
     script = command_line(place.runtime.attached(place.name, argv, Attachment(), {}))
-    printed = run_script(place.host, script)
+    printed = run_script(host, script)
     if printed.status != 0:
         raise NotFound(f"`{place.selector}` has no folder `{path}`: {printed.complaint}")
     with understood("`pwd`"):  # what a container prints
         return absolute_path(printed.stdout.removesuffix("\n"))
 
 
-def _ssh_name(place: ShellPlace) -> str:
+def _ssh_name(place: Place) -> str:
     if place.is_host and place.selector != place.name:
         raise Usage(
             f"`{place.name}{SUFFIX}` is a session, so an editor cannot reach the host by that name",

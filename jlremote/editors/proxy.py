@@ -14,7 +14,7 @@ from jlremote.laptop.known_names import SUFFIX
 from jlremote.laptop.record_files import matching
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.typed_place import known_hosts
-from jlremote.sessions.shell import place_of
+from jlremote.selection.session_selection import place_of
 
 
 def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
@@ -23,8 +23,8 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     Raises:
         NotFound: there is no such session, container or host, or the container does not run.
     """
-    place = place_of(selector_of(name, context.ssh_config), context)
-    with place.host.serve_ssh(place.served) as link:
+    host, place = place_of(selector_of(name, context.ssh_config), context)
+    with host.serve_ssh(place) as link:
         carry(link, partial(os.read, stdin), partial(os.write, stdout))
 
 

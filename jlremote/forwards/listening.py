@@ -19,7 +19,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.host.addresses import LISTENING, LOCALHOST_6, read_listeners
 from jlremote.place.host.contract import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, records, run_script
-from jlremote.place.host.shell_text import again_until_hang_up, command_line
+from jlremote.place.host.shell_text import again_until_hang_up
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.text import one_line
 from jlremote.times import utc
@@ -55,9 +55,7 @@ def script(link: Link, record: SessionRecord, *, follow: bool = False) -> str:
     text = _SCRIPT.replace("PROCESSES", activity.PROCESSES.replace("OWNS", holds))
     if not follow:
         return runtime.inside(name, runtime.on_machine(name, f"{text}look\n"))
-    return command_line(
-        (*runtime.relay_prefix(name), "sh", "-c", text + again_until_hang_up(_AGAIN, 1))
-    )
+    return runtime.beside(name, text + again_until_hang_up(_AGAIN, 1))
 
 
 def with_listening(

@@ -14,13 +14,14 @@ from jlremote.hosts.context import Progress
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter.api import NoAnswer
 from jlremote.jupyter.endpoint import Endpoint, hostname
-from jlremote.jupyter.locate import place_of, server_endpoint
+from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import ContainerGone, gone, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import Owner, PortOwner, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.addresses import LOCALHOST
+from jlremote.place.runtimes.place import of_container
 from jlremote.place.runtimes.table import runtime_named, runtime_of
 from jlremote.text import reason_of
 
@@ -222,7 +223,7 @@ def host_port(link: Link, port: int) -> Endpoint:
     runtime = runtime_named("none")
     container = runtime.read(link.name, link.run(runtime.describe(link.name)))
     assert container is not None, "a host is always there"
-    return Endpoint(place_of(runtime, container), port, on_host=True)
+    return Endpoint(of_container(runtime, container), port, on_host=True)
 
 
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
@@ -244,7 +245,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
             check_owner(port.local_port, record.host, record.name, port.port)
-            place = place_of(runtime, container)
+            place = of_container(runtime, container)
             to = host_port(link, port.port) if port.on_host else Endpoint(place, port.port)
             link.forward(record.name, port.local_port, to)
     server = surveyed.server_on(record.server)

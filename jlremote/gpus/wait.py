@@ -6,7 +6,6 @@ at once, and so does the next one of the same session if that start is gone.
 
 from __future__ import annotations
 
-import secrets
 import time
 from contextlib import suppress
 from dataclasses import astuple
@@ -58,9 +57,7 @@ def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Take
     doing = plan(wish, start.request.wait or 0.0, busy.message) | {"hold": hold}
     doing["first"] |= {"start": wish.asked.text}
     words = f"jlr {'start' if holds else 'run'} {wish.host.name} {start.name}"
-    job = ProcessPlan(
-        start.name, (), words, gpus=wish.asked.text, mark=secrets.token_hex(8), wait=doing
-    )
+    job = ProcessPlan(start.name, (), words, gpus=wish.asked.text, mark=start.mark, wait=doing)
     start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, job.mark))
     # What an earlier start of the session has left there gives way to it.
     earlier = {"earlier": _ending(start.name)} if holds else {}

@@ -82,10 +82,8 @@ def run_attached(
         TerminalClosed: the user typed `~.` or closed the terminal.
         LinkLost: the connection broke; one that may come `back` was ended on purpose.
     """
-    with opened as process:
-        process.wait_connected()
-        with screen.taken():
-            return _Attachment(process, screen, back).to_the_end()
+    with opened as process, screen.taken():
+        return _Attachment(process, screen, back).to_the_end()
 
 
 def run_lasting(host: Link, script: str, screen: Screen, again: Again, hint: str) -> int:
@@ -217,7 +215,6 @@ class _Attachment:
             host.status(connect=True, patience=_PATIENCE_SECONDS)
             script = again(host, self._shown)
             with host.process(script, terminal_of(self._screen)) as process:
-                process.wait_connected()
                 self._process = process
                 process.resize(self._screen.size)  # it may have changed meanwhile
                 self._screen.show("stdout", _BACK)

@@ -9,7 +9,7 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import JlrError
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.states import State
 
@@ -33,22 +33,6 @@ def again(record: SessionRecord, state: str = "", called: str = "") -> str:
     return f"`jlr start {record.host} {record.name}{more}` starts it again"
 
 
-def refuse(record: SessionRecord, container: Container | None) -> None:
-    """Check that a session's container is there and runs.
-
-    Raises:
-        NotFound: it is gone, or does not run.
-    """
-    if container is None:
-        gone = again(record, State.CONTAINER_GONE)
-        raise NotFound(f"the container `{record.name}` is gone: it was removed", hint=gone)
-    if not container.running:
-        state = State.PAUSED if container.paused else ""
-        state = State.RESTARTING if container.restarting else state
-        hint = again(record, state, container.renamed)
-        raise NotFound(f"the container `{container.called}` {container.stands}", hint=hint)
-
-
 def running(record: SessionRecord, runtime: Runtime, container: Container | None) -> Container:
     """Return a session's container, which must run; see `survey.refuse_halted`."""
     from jlremote.jupyter.survey import ContainerGone, refuse_halted
@@ -61,12 +45,12 @@ def running(record: SessionRecord, runtime: Runtime, container: Container | None
 
 
 def check(host: Host, record: SessionRecord) -> None:
-    """Ask the host for a session's container, and `refuse` one that does not run."""
+    """Ask the host for a session's container, which must run, if it has one."""
     from jlremote.place.runtimes.table import runtime_of
 
     runtime = runtime_of(record)
     if runtime.has_containers:
-        refuse(record, container_of(host, runtime, record))
+        running(record, runtime, container_of(host, runtime, record))
 
 
 def container_of(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:

@@ -157,8 +157,8 @@ def goes_on(host: str) -> str:
     return f"jlr keeps trying, and `jlr list` shows when it answers; `ssh {host}` tests it"
 
 
-def connect(link: Link, context: Context) -> LinkStatus:
-    """Connect the link, if it is not connected, and return its status.
+def connect(link: Link, context: Context) -> Link:
+    """Connect a link, if it is not connected, and return it.
 
     Raises:
         Authentication: the host does not accept the login.
@@ -168,7 +168,7 @@ def connect(link: Link, context: Context) -> LinkStatus:
         status = link.status(connect=True)
     for note in status.notes:
         context.progress.detail(note)
-    return status
+    return link
 
 
 def _explained(error: JlrError, typed: str, context: Context) -> JlrError:

@@ -175,8 +175,8 @@ class StartContext:
     context: Context
     undo: ExitStack  # the steps to take back if a later one fails
     environment: str = ""  # shell text that runs before a server without a container
-    # The random id of this start, by which what it made is found on the host.
-    launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    # The random mark of this start, by which what it made is found on the host.
+    mark: str = field(default_factory=lambda: secrets.token_hex(6))
     owner: str | None = None  # the other user who owns the session, joined on request
     user: str = ""  # the person's name on the host, where it was asked for
     loopback: bool = False  # whether the server listens there only, as the network is the host's

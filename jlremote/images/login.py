@@ -72,8 +72,7 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     registry, user = _registry(request.registry), _user(request)
     if not request.keep:
         registry_keys.check_keychain(request.host, registry, user, *request.engine_options)
-    link = link_on(request.host, context)
-    connect(link, context)
+    link = connect(link_on(request.host, context), context)
     key = _accepted(link, registry, user, request, context)
     kept = f"the engine's settings on {request.host}, readable by all who can read your files"
     if not request.keep:

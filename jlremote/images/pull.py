@@ -34,8 +34,7 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
     if program == AUTO and is_reference(image):  # engines take no name with `docker://`
         program = IMAGE_RUNTIMES[0]
     if program in IMAGE_RUNTIMES:
-        link = link_on(host, context)
-        connect(link, context)
+        link = connect(link_on(host, context), context)
         return image_files.pull(link, program, image, wanted.image_folder, context)
     image_names.parse(image)
     try:
@@ -76,8 +75,7 @@ def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
 
 def connected(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
     """Connect to a host; return its link and the engine that can be used there."""
-    link = link_on(host, context)
-    connect(link, context)
+    link = connect(link_on(host, context), context)
     return link, engine_on(link, wanted)
 
 

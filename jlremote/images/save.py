@@ -86,10 +86,9 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     """
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)
-    runtime = runtime_of(record)
-    if not runtime.has_containers:
-        raise Usage(f"cannot save `{record.host}/{record.name}`: it has no container")
-    engine, host = runtime.required_engine, link_of(record, context)
+    engine, host = runtime_of(record).engine, link_of(record, context)
+    if engine is None:
+        raise Usage(f"cannot save `{record.selector}`: it has no container")
     with context.progress.step(f"Inspect {record.name}"):
         inspected, base = _inspected(host, engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):

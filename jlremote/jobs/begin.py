@@ -45,8 +45,7 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     runtime = check(request)
     runtime.check_name(typed)
     context = known_way(request.wanted.host, context)
-    host = link_to(request.wanted.host, context)
-    connect(host, context)
+    host = connect(link_to(request.wanted.host, context), context)
     of_session = begin_process.session(request) is not None
     if request.scheduled is None and runtime.has_containers and not of_session:
         choice = EngineChoice(request.wanted.runtime, request.wanted.sudo)

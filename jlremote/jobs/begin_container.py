@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from jlremote.containers import new_container
 from jlremote.containers.host_folders import prepared
-from jlremote.errors import Busy, NotFound, Usage
+from jlremote.errors import Busy, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext
-from jlremote.images import pull
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jobs import begin_process
 from jlremote.jobs.begin_process import ANOTHER_NAME
@@ -24,9 +22,8 @@ from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
-from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL, ContainerSpec
+from jlremote.place.runtimes.runtime import JOB_LABEL, ContainerSpec
 from jlremote.place.runtimes.scripts import packages, variables
-from jlremote.selection import naming
 from jlremote.untrusted import document
 
 _NO_INIT = 123  # the exit status where the engine has no program for `--init`
@@ -51,12 +48,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
         )
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
-        entrypoint = _entrypoint(start, image)
-        if entrypoint is None:
-            pull.fetch(start.host, start.engine, image, start.context)
-            entrypoint = _entrypoint(start, image)
-        if entrypoint is None:
-            raise NotFound(f"the image `{image}` is missing although it was pulled")
+        entrypoint = new_container.with_image(start, image, lambda: _entrypoint(start, image))
         return _begun(start, image, request, entrypoint)
 
 
@@ -103,7 +95,7 @@ def _begun(
 ) -> tuple[StartContext, str]:
     gpus = allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
-    start.undo.callback(new_container.remove_marked, start, new.labels[START_LABEL])
+    start.undo.callback(new_container.remove_marked, start)
     if new.spec.script:
         new = replace(new, argv=(*entrypoint, *new.argv))
     if gpus.wait is not None:
@@ -129,20 +121,11 @@ def _begun(
 def _new_container(
     start: StartContext, image: str, request: RunRequest, gpus: AllocatedGpus
 ) -> _NewContainer:
-    options = start.request.options
-    spec = ContainerSpec(
-        start.name,
-        image,
-        options=replace(options, environment=(*gpus.in_container, *options.environment)),
-        gpus=gpus.engine,
-        script=_before(start),
-        interactive=request.interactive or request.terminal,
-        terminal=request.terminal,
-    )
+    spec = new_container.spec_of(start, image, gpus, _before(start))
+    interactive = request.interactive or request.terminal
+    spec = replace(spec, interactive=interactive, terminal=request.terminal)
     labels = {
-        **gpus.labels,
-        **naming.label(start.request.container, start.name),
-        START_LABEL: secrets.token_hex(8),
+        **new_container.labels(start, gpus),
         JOB_LABEL: start.name,
         COMMAND_LABEL: as_typed(request.command),
         REMOVE_LABEL: "yes" if request.remove else "",
@@ -181,7 +164,7 @@ def _waiting(
         shown=as_typed(request.command),
         container=spec.name,
         gpus=wait["gpus"],
-        mark=new.labels[START_LABEL],
+        mark=start.mark,
         remove=request.remove,
         wait=wait,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
 
 from jlremote.containers import image_definition
@@ -11,7 +10,6 @@ from jlremote.gpus import allocation, leases, wait
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
 from jlremote.jobs.command_file import as_typed
-from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
@@ -25,7 +23,7 @@ from jlremote.place.runtimes.runtime import Attachment, Container
 from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.remote.sending import NO_PYTHON, OLDEST
 from jlremote.selection import naming
-from jlremote.selection.host_search import candidates
+from jlremote.selection.host_search import running
 from jlremote.text import one_line
 from jlremote.untrusted import whole_number
 
@@ -88,33 +86,24 @@ def _in_session(start: StartContext, request: RunRequest) -> bool:
 
 
 def _container(start: StartContext, request: RunRequest) -> Container:
-    typed = request.inside or ""
-    if (known := session(request)) is not None:
-        looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
-    else:
-        looks = candidates(start.host, start.runtime, typed)
-    look = next((look for _, look in looks if look.container), None)
-    container = look.container if look else None
-    if look is not None and container is not None:
-        agreed = known is not None and known.shared
-        naming.refuse_other_owner(start.request.host, container.name, look.owner, agreed=agreed)
-        if container.running:
-            return container
-    state, begin = (container.stands, "starts it") if container else ("is missing", "creates it")
-    image = "" if container else " --image IMAGE"
+    typed, known = request.inside or "", session(request)
+    agreed = known is not None and known.shared
+    container = running(start.host, start.runtime, typed, known, as_shared=agreed)
+    if container is not None:
+        return container
     raise NotFound(
-        f"the container `{container.name if container else typed}` {state}",
+        f"the container `{typed}` is missing",
         hint=hint_of_missing(
-            [] if container else sessions.load_all(),
+            sessions.load_all(),
             f"{start.request.host}/{typed}",
-            f"`jlr start {start.request.host} {typed}{image}` {begin}; "
+            f"`jlr start {start.request.host} {typed} --image IMAGE` creates it; "
             "`--image IMAGE` runs the command in a new container",
         ),
     )
 
 
 def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGpus) -> ProcessPlan:
-    options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
+    options, runtime, mark = start.request.options, start.runtime, start.mark
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir, mark=mark)
@@ -168,5 +157,4 @@ def session(request: RunRequest) -> SessionRecord | None:
     """Return the session of `--in`, `None` if this laptop has no record of it."""
     if request.inside is None:
         return None
-    name = naming.remembered(StartRequest(request.wanted.host, request.inside))
-    return None if name is None else sessions.find(request.wanted.host, name)
+    return naming.remembered(StartRequest(request.wanted.host, request.inside))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from dataclasses import replace
 
 from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, Unreachable
-from jlremote.hosts.context import Context, known_way
-from jlremote.hosts.links import connect, link_to
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
 from jlremote.jobs.begin_process import ANOTHER_NAME, DISK_HINT
 from jlremote.jobs.command_file import as_typed
@@ -85,7 +84,7 @@ def new_plan(
     first, key = image_definition.pulled_first(start)
     return ScheduledPlan(
         name=start.name,
-        mark=secrets.token_hex(6),
+        mark=start.mark,
         argv=argv,
         shown=shown,
         resources=how.resources,
@@ -162,8 +161,7 @@ def estimate(host: str, how: Scheduled, context: Context) -> str:
     Raises:
         JlrError: the scheduler would refuse it.
     """
-    link = link_to(host, known_way(host, context))
-    connect(link, context)
+    link = connect(link_on(host, context), context)
     trial = f"echo '#!/bin/sh' | {{\n{SLURM.estimate(how.resources)}\n}}"
     answer = run_script(link, trial)
     if answer.status != 0:

@@ -131,7 +131,7 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
 
 def _check_socket(start: StartContext) -> None:
     """Check the length of the socket's path, before the job waits for a node (`Usage`)."""
-    own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.launch_id}")
+    own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.mark}")
     path = run_script(start.host, f'printf %s "{SERVERS}"{own}').stdout
     more = len(path.encode()) - _SOCKET_BYTES
     if more <= 0:
@@ -235,7 +235,7 @@ def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
 
 def _text(start: StartContext) -> str:
     runtime, name = start.runtime, start.name
-    probing = scripts.wait_and_probe(runtime, name, start.launch_id, patience=_BEGIN_SECONDS)
+    probing = scripts.wait_and_probe(runtime, name, start.mark, patience=_BEGIN_SECONDS)
     probe = f"{JOBS}/{shlex.quote(name)}/{PROBE}"
     launching = runtime.in_image(name, jupyter_launch.later_script(start))
     exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'

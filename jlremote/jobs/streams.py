@@ -102,7 +102,6 @@ def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) 
     script, has_all = handle.backend.feed(handle.job.key), False
     try:
         with handle.host.process(script) as process:
-            process.wait_connected()
             threading.Thread(target=_read, args=(pieces, process), daemon=True).start()
             for stream, _ in process:
                 has_all = has_all or stream == "stdout"

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jlremote.place.host.addresses import LOOPBACK, Target
+from jlremote.place.runtimes.place import Place
 from jlremote.times import left
 
 LAB, TREE = "lab", "tree"  # where the page of JupyterLab is, and that of Notebook
@@ -56,17 +57,6 @@ def url(name: str, local_port: int, path: str = "/", token: str = "") -> str:
     """
     query = f"?{urlencode({'token': token})}" if token else ""
     return f"http://{name}:{local_port}{path}{query}"
-
-
-@dataclass(frozen=True)
-class Place:
-    """The container or host of a session, by facts that do not change while the session lives."""
-
-    runtime: str
-    name: str  # the session's name, the container's where there is one
-    container_id: str  # the engine's id; a container of the same name may replace it
-    started_at: str  # when it was started, as the engine says it
-    called: str = ""  # the container's name by now, where it was renamed
 
 
 @dataclass(frozen=True)

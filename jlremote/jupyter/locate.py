@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.endpoint import Endpoint, Place, Server
+from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerRestarted,
@@ -29,8 +29,8 @@ from jlremote.place.host.addresses import (
     socket_inodes,
 )
 from jlremote.place.host.contract import FIELD, RECORD, Host
+from jlremote.place.runtimes.place import Place, of_container
 from jlremote.place.runtimes.runtime import Container, Runtime
-from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.untrusted import whole_number
 
 _PROBE = rf"""
@@ -108,7 +108,7 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
         NothingListens: nothing listens on the further port so far.
         PortTaken: another user's program, or another container's, listens on it.
     """
-    runtime = for_container(runtime_named(known.place.runtime), known.place.container_id)
+    runtime = known.place.runtime
     if known.server is None:
         return _locate_port(host, runtime, known)
     return _locate_server(host, runtime, known.place, known.server)
@@ -175,7 +175,7 @@ def same_container(
         raise ContainerGone("the host was replaced by another machine", hint=again)
     # A job has a successor of the same name, with the session's local port.
     if container.started_at != place.started_at and not container.in_job:
-        what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
+        what = f"the container `{place.name}`" if place.runtime_name != "none" else "the host"
         raise ContainerRestarted(f"{what} was restarted", hint=again)
     return container
 
@@ -185,12 +185,6 @@ def _another(container: Container, surveyed: Survey) -> Server | None:
     if container.on_host_network and not container.in_job:
         return None
     return next((server for server in surveyed.servers if server.token), None)
-
-
-def place_of(runtime: Runtime, container: Container) -> Place:
-    """Return the place of the session that is in `container` now."""
-    facts = (runtime.name, container.name, container.id, container.started_at)
-    return Place(*facts, called=container.renamed)
 
 
 def server_endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:
@@ -216,7 +210,7 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
         target = Target(address, server.port, network=network)
     else:
         target = _relayed(runtime, container, server.loopback, server.port, server.python)
-    place, until = place_of(runtime, container), container.until
+    place, until = of_container(runtime, container), container.until
     return Endpoint(place, server.port, server, server.python, target, until=until)
 
 

@@ -7,38 +7,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from jlremote.errors import Busy, JlrError
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.endpoint import Server
-from jlremote.place.host.contract import MINE, Host
-from jlremote.place.host.shell_text import command_line
+from jlremote.place.host.contract import Host
 from jlremote.place.runtimes.engine import engine_gpus
-from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.on_node import IDLE, SHUT_DOWN, STOPPED
-from jlremote.place.runtimes.runtime import TYPED_LABEL, WHO, Container, Runtime
+from jlremote.place.runtimes.runtime import KILLED, Container, Runtime
 from jlremote.text import is_name, one_line
 
 
-class ContainerGone(JlrError):
+class ContainerGone(NotFound):
     """The container of a session was removed or replaced."""
 
     state = "container-gone"
 
 
-class ContainerStopped(JlrError):
+class ContainerStopped(NotFound):
     """The container of a session does not run."""
 
     state = "container-stopped"
 
 
-class ContainerPaused(JlrError):
+class ContainerPaused(NotFound):
     """The container of a session is paused, by hand or for as long as `jlr image save` takes."""
 
     state = "paused"
 
 
-class ContainerRestarting(JlrError):
+class ContainerRestarting(NotFound):
     """The engine is about to start the container of a session again."""
 
     state = "restarting"
@@ -138,7 +136,7 @@ def survey(
     while True:
         surveyed, status = _looked(host, runtime, name, typed, check_gpus=check_gpus)
         looks += 1
-        patience = NOTICED_SECONDS if status == _KILLED else 0.0
+        patience = NOTICED_SECONDS if status == KILLED else 0.0
         if surveyed.unasked is None or (looks > 1 and time.monotonic() - began >= patience):
             return surveyed
         time.sleep(_LOOK_PAUSE_SECONDS)
@@ -150,14 +148,9 @@ def _looked(
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
         inside += engine_gpus.FAULT_CHECK
-    steps = dict(runtime.survey(name, inside))
-    if typed is not None and runtime.has_containers:
-        steps["called"] = _called(runtime.required_engine, typed)
-    if runtime.has_containers:
-        steps |= WHO
-    results = host.run(steps)
+    results = host.run(runtime.survey(name, inside, typed))
     container = runtime.read(name, results)
-    user = results["user"].stdout.strip() if runtime.has_containers else ""
+    user = results["user"].stdout.strip() if "user" in results else ""
     owner = None if container is None else container.owner_beside(user)
     if container is None and "called" in results:
         called = tuple(filter(is_name, results["called"].stdout.split()))
@@ -185,7 +178,6 @@ def _looked(
     return whole, 0
 
 
-_KILLED = 128 + 9  # sh: and the signal's number
 NOTICED_SECONDS = 10.0  # an engine under load reports a container's end so much later
 _LOOK_PAUSE_SECONDS = 0.2
 
@@ -196,11 +188,6 @@ def _other_launcher(container: Container, findings: Findings, user: str) -> str 
     return findings.launcher if findings.launcher not in ("", user) else None
 
 
-def _called(engine: Engine, typed: str) -> str:
-    names = engine("ps", "--all", "--format={{.Names}}", f"--filter=label={TYPED_LABEL}={typed}")
-    return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
-
-
 def refuse_halted(host: str, name: str, runtime: Runtime, container: Container | None) -> Container:
     """Return the container of the session `name` of `host`, which must run.
 
@@ -208,7 +195,7 @@ def refuse_halted(host: str, name: str, runtime: Runtime, container: Container |
         ContainerGone, ContainerPaused, ContainerRestarting, ContainerStopped: it does not.
         JlrError: as of `refuse_without_job`.
     """
-    again = f"start the session again: `jlr start {host} {name}`"
+    again = f"`jlr start {host} {name}` starts it again"
     if container is None:
         raise ContainerGone(f"the container `{name}` is gone: it was removed", hint=again)
     if container.paused:
@@ -276,7 +263,7 @@ def gone(host: str, container: Container, findings: Findings | None, which: str 
     if findings and (findings.ended == "stopped" or findings.exit_status == 0):
         why = f"Jupyter in `{name}` was stopped, from its page or with `jlr stop`"
         return JupyterStopped(why, hint=again)
-    killed = findings is not None and findings.exit_status == _KILLED
+    killed = findings is not None and findings.exit_status == KILLED
     why = "was killed" if killed else "is gone"
     if killed and container.out_of_memory:
         why = f"was {container.out_of_memory}"

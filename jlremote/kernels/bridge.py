@@ -225,9 +225,9 @@ def end(selector: str, kernel: str, context: Context, wait: Callable[[], object]
     while time.monotonic() < deadline:
         try:
             _api(selector, context).end_kernel(kernel)
-        except NotFound:
-            return
-        except JlrError:
+        except JlrError as failure:  # a container that does not run may do so again
+            if isinstance(failure, NotFound) and not failure.state:
+                return
             time.sleep(_PAUSE_SECONDS)
         else:
             return

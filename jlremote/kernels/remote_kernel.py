@@ -105,8 +105,9 @@ class RemoteKernel:
             try:
                 self._follow()
             except NotFound as gone:
-                self._tell(gone)
-                return
+                if not gone.state:  # else its container may run again
+                    self._tell(gone)
+                    return
             except Authentication:
                 pause = _LOGIN_PAUSE
             except (JlrError, OSError):  # as where other connections took all descriptors

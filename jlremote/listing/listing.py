@@ -212,8 +212,7 @@ def presence(host: str, context: Context) -> Presence:
     Raises:
         JlrError: the host cannot be asked.
     """
-    link = link_on(host, context)
-    connect(link, context)
+    link = connect(link_on(host, context), context)
     with context.progress.step(f"Look for containers on {host}"):
         return look(link, engine_if_any(link))
 

@@ -63,8 +63,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         if known is None:
             _check_folder(local)
         session = _session(request, known, context)
-        link = link_of(session, context)
-        connect(link, context)
+        link = connect(link_of(session, context), context)
         with context.progress.step("Find the folder"):
             record = _record(request, local, known, link, session, context)
         if (doubt := sshfs.warning(program)) is not None:

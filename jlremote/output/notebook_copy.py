@@ -22,7 +22,7 @@ from jlremote.hosts.context import Context
 from jlremote.jupyter.scripts import session_directory
 from jlremote.laptop import paths
 from jlremote.output import recorded_files
-from jlremote.output.reading import Recorded, beside_jupyter
+from jlremote.output.reading import Recorded
 from jlremote.output.runs import Run
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.text import one_line
@@ -117,7 +117,7 @@ def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
     session, runtime = recorded.session, runtime_of(recorded.session)
     directory = session_directory(runtime, session.name)
     script = f"{directory}{recorded_files.notebook(name)}"
-    ways = [beside_jupyter(session, script)]
+    ways = [runtime.beside(session.name, script)]
     if runtime.in_jobs:  # its job may have ended
         ways.append(runtime.inside(session.name, script))
     inside = {"read": " || ".join(f"( {way} )" for way in ways)}

@@ -23,7 +23,6 @@ from jlremote.link.client.link import Link
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Reader, Record
 from jlremote.output.runs import GONE, UNSURE, Run, Runs, is_run, last_known
-from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
 from jlremote.text import did_you_mean, listed, one_line
@@ -175,7 +174,7 @@ def _printed(
     runtime, said = runtime_of(session), b""
     directory = session_directory(runtime, session.name)
     script = recorded_files.script(directory, reader, follow=follow, end_only=end_only)
-    inside = beside_jupyter(session, script) if in_job else runtime.inside(session.name, script)
+    inside = (runtime.beside if in_job else runtime.inside)(session.name, script)
     with host.process(inside) as process:
         for stream, data in process:
             if stream == "stdout":
@@ -183,12 +182,6 @@ def _printed(
             else:
                 said = (said + data)[-1000:]
     _check(host, process.status, session, said)
-
-
-def beside_jupyter(session: SessionRecord, script: str) -> str:
-    """Return the shell command that runs a script beside a session's Jupyter, with our stdin."""
-    prefix = runtime_of(session).relay_prefix(session.name)
-    return command_line((*prefix, "sh", "-c", script))
 
 
 def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:

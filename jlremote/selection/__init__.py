@@ -1,8 +1,8 @@
-"""From a typed name to a session or a container.
+"""From a typed name to a session, a container or a host.
 
 Read `naming` (the names that a typed one stands for, and another user's), then `session_selection`
-(which of them this laptop knows), `host_search` (which of them exist on the host), and
-`destruction` (the rule for all commands that end or delete work).
+(which of them this laptop knows, and the place of its commands), `host_search` (which of them exist
+on the host), and `destruction` (the rule for all commands that end or delete work).
 
 Decisions:
 

@@ -19,7 +19,7 @@ from jlremote.hosts.links import connect, link_of, link_to
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter.locate import server_endpoint
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import Survey, refuse_halted, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
@@ -53,8 +53,7 @@ def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool)
     Raises:
         JlrError: it is another user's.
     """
-    link, runtime = link_of(record, context), runtime_of(record)
-    connect(link, context)
+    link, runtime = connect(link_of(record, context), context), runtime_of(record)
     state = survey(link, runtime, record.name)
     naming.refuse_other_owner(
         record.host, record.name, state.whose, agreed=as_shared or record.shared
@@ -76,8 +75,7 @@ def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Sess
     """
     sessions.check_writable()
     context = known_way(host, context)
-    link = link_to(host, context, without=typed)
-    connect(link, context)
+    link = connect(link_to(host, context, without=typed), context)
     with context.progress.step(f"Look for {typed}"):
         seen = _found(link, typed)
     if seen is None:
@@ -170,6 +168,29 @@ def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, 
         names = naming.names(StartRequest(host.name, typed, rule), host)
     first = survey(host, runtime, names[0], typed=typed)
     return with_others(names, first, lambda name: survey(host, runtime, name))
+
+
+def running(
+    host: Host,
+    runtime: Runtime,
+    typed: str,
+    known: SessionRecord | None = None,
+    *,
+    as_shared: bool,
+) -> Container | None:
+    """Return the container of a typed name, or of a session that is `known`; `None` for none.
+
+    Raises:
+        JlrError: it is another user's, or does not run (see `refuse_halted`).
+    """
+    looks = candidates(host, runtime, typed)
+    if known is not None:
+        looks = iter([(known.name, survey(host, runtime, known.name))])
+    for name, look in looks:
+        if look.container is not None:
+            naming.refuse_other_owner(host.name, name, look.owner, agreed=as_shared)
+            return refuse_halted(host.name, name, runtime, look.container)
+    return None
 
 
 def with_others(

@@ -11,6 +11,7 @@ import shlex
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.requests import StartRequest
 from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.runtimes.runtime import TYPED_LABEL, Runtime
 from jlremote.place.runtimes.table import AUTO, on_nodes, runtime_named
@@ -25,20 +26,19 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
     Raises:
         Usage: engines do not take that name.
     """
-    known = remembered(request)
-    runtime = _runtime_of(request, known)
+    record = remembered(request)
+    runtime = _runtime_of(request, record)
     name = _typed(request)
     runtime.check_name(name)
     ruled = runtime.has_containers and request.name_rule != NAME
-    return known or (None if ruled else name), runtime
+    return record.name if record else None if ruled else name, runtime
 
 
 def _typed(request: StartRequest) -> str:
     return DEFAULT_NAME if request.container is None else request.container
 
 
-def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
-    record = sessions.find(request.host, name) if name is not None else None
+def _runtime_of(request: StartRequest, record: SessionRecord | None) -> Runtime:
     known = runtime_named(record.runtime) if record else None
     if request.scheduled is not None:
         if known is not None and known.in_jobs and request.runtime == AUTO:
@@ -64,13 +64,13 @@ def on_node(runtime: str, *, with_image: bool) -> Runtime:
     return on_nodes()[chosen]
 
 
-def remembered(request: StartRequest) -> str | None:
-    """Return the name of a session that this laptop knows, `None` for another one."""
+def remembered(request: StartRequest) -> SessionRecord | None:
+    """Return the record of a session that this laptop knows, `None` for another one."""
     records = [record for record in sessions.load_all() if record.host == request.host]
     if request.container is None:
-        return records[0].name if records else None
-    exact = (record.name for record in records if record.name == request.container)
-    short = (record.name for record in records if record.typed == request.container)
+        return next(iter(records), None)
+    exact = (record for record in records if record.name == request.container)
+    short = (record for record in records if record.typed == request.container)
     return next(exact, None) or next(short, None)
 
 

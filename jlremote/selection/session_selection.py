@@ -1,17 +1,22 @@
 """Resolve a typed name to a session: by the records of this laptop, else on its host.
 
-`host_search` is loaded only for a session that has to be looked for; it would double the time that
-a command takes to load.
+Or to a place of commands: a session, another container, or a host itself. `host_search` is loaded
+only for what has to be looked for; it would double the time that a command takes to load.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from jlremote.errors import NotFound
 from jlremote.hosts.context import Context
+from jlremote.hosts.links import connect, link_of, link_on
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import Named, hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import TypedPlace, leash, resolved
+from jlremote.laptop.typed_place import TypedPlace, host_word, leash, resolved
+from jlremote.link.client.link import Link
+from jlremote.place.runtimes.place import Place, of_record
 
 
 def chosen(
@@ -100,3 +105,75 @@ def _missing(selector: str, host: str | None, *, or_job: bool, guess: bool) -> N
         f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
         hint=hint_of_missing(known, selector, f"{shown}; what was removed is gone"),
     )
+
+
+def known_place(where: str | None, context: Context) -> tuple[Link, Place] | None:
+    """Return the place of a session that this laptop knows, and its link, which may prove it."""
+    if where is None:
+        record: SessionRecord | None = sessions.latest()
+    else:
+        record = resolved(where, context.ssh_config, context.progress.note).session
+    return None if record is None else (link_of(record, context), of_record(record))
+
+
+def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> tuple[Link, Place]:
+    """Return a session's place, else that of a container or a host of that name, and its link.
+
+    Raises:
+        NotFound: there is no such session, container or host, or the container does not run.
+    """
+    typed = None if where is None else resolved(where, context.ssh_config)
+    if typed is not None and typed.host is not None and typed.name is None:
+        return _host_itself(typed.host, context)
+    try:
+        record = chosen(where, context, as_shared=as_shared)
+    except NotFound as missing:
+        if typed is None:
+            raise
+        if typed.host is None:  # a host that only ssh knows
+            return _host_itself(str(where), context)
+        link = link_on(typed.host, context)
+        return link, _any_container(link, str(typed.name), missing, as_shared=as_shared)
+    link = link_of(record, context)
+    _check_runs(link, record, as_shared=as_shared)
+    return link, of_record(record)
+
+
+def _any_container(link: Link, typed: str, missing: NotFound, *, as_shared: bool) -> Place:
+    from jlremote.hosts.engines import engine_if_any, others
+    from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
+    from jlremote.place.runtimes.engine_containers import Containers
+    from jlremote.selection import host_search
+
+    engine, host = engine_if_any(link), link.name
+    for each in (engine, *others(link, engine)):
+        with suppress(*(() if each is engine else (EngineUnusable,))):
+            found = host_search.running(link, Containers(each), typed, as_shared=as_shared)
+            if found is not None:
+                return Place(each.name, found.name, selector=f"{host}/{found.name}")
+    there = f"`jlr shell {host_word(host)}` opens a shell on the host"
+    shows = f"`jlr list {host} --all` shows all; {there}"
+    raise NotFound(
+        f"there is neither a session nor a container `{typed}` on `{host}`",
+        hint=hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows),
+    ) from missing
+
+
+def _host_itself(host: str, context: Context) -> tuple[Link, Place]:
+    link = connect(link_on(host, context), context)
+    return link, Place("none", host, selector=host_word(host))
+
+
+# The engine's own message, for a container that does not run, would come unformatted.
+def _check_runs(host: Link, record: SessionRecord, *, as_shared: bool) -> None:
+    from jlremote.hosts import halted
+    from jlremote.place.runtimes.runtime import WHO
+    from jlremote.selection import naming
+
+    runtime = of_record(record).runtime
+    answers = host.run({**runtime.describe(record.name), **WHO})
+    container = runtime.read(record.name, answers)
+    if container is not None:
+        owner, agreed = container.owner_beside(answers["user"].stdout.strip()), as_shared
+        naming.refuse_other_owner(record.host, record.name, owner, agreed=agreed or record.shared)
+    halted.running(record, runtime, container)

@@ -20,11 +20,11 @@ from jlremote.hosts.links import ASKS_NOTHING, Unreached, connect, link_of, stat
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jobs.follow import AGAIN_SECONDS, groups
 from jlremote.jupyter.endpoint import Endpoint
-from jlremote.jupyter.locate import place_of
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.place.host.addresses import LOCALHOST
+from jlremote.place.runtimes.place import of_container
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
 
@@ -73,7 +73,7 @@ def add(
                 found = survey(link, runtime, record.name)
                 container = halted.running(record, runtime, found.container)
                 python = found.server.python if found.server else ""
-                to = Endpoint(place_of(runtime, container), port, python=python)
+                to = Endpoint(of_container(runtime, container), port, python=python)
             with _hinted(free):
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
         known = PortRecord(port, held.local_port, on_host)

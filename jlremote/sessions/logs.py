@@ -43,7 +43,7 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
         )
     host = link_of(record, context)
     if wanted.container and halted.container_of(host, runtime, record) is None:
-        halted.refuse(record, None)
+        halted.running(record, runtime, None)
     with host.stream(_script(runtime, record, wanted)) as output:
         for text in output if wanted.since is None else _later(output):
             yield printable(text)
@@ -60,8 +60,7 @@ def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
     show = scripts.show_log(runtime, name, lines=lines, follow=follow, since=since)
     if not runtime.has_containers:  # a job's is in the home, also when its node is away
         return command_line(("sh", "-c", show))
-    # Attached to stdin, because only stdin's end reaches a process in a container.
-    own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
+    own = runtime.beside(name, show)
     others = endable(
         logs_argv(runtime.required_engine, record.engine_name, lines, follow=follow, since=since)
     )

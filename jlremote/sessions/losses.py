@@ -18,11 +18,9 @@ from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import container_list
-from jlremote.place.runtimes.runtime import Runtime
+from jlremote.place.runtimes.runtime import KILLED, Runtime
 from jlremote.selection.destruction import Destruction
 from jlremote.text import one_line
-
-KILLED = 128 + 9
 
 
 @dataclass(frozen=True)

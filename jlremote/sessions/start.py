@@ -108,7 +108,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     runtime, name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.has_containers or found.server)
     attempt = StartContext(
-        host, runtime, name, request, context, ExitStack(), launch_id=jupyter_launch.BY_HAND
+        host, runtime, name, request, context, ExitStack(), mark=jupyter_launch.BY_HAND
     )
     gpus = allocation.planned(attempt) if new else AllocatedGpus()
     commands = provision.plan(attempt, found, gpus)

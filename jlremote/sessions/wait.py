@@ -195,8 +195,9 @@ def _session(record: sessions.SessionRecord, kind: str, context: Context) -> Hap
     if report.state != State.UP or forward is None:
         raise Unreachable(f"`{name}` is {report.state}: {report.detail}")
     api = JupyterApi(forward.local_port, forward.server)
-    watching = scripts.watch(runtime_of(record), record.name, *forward.server.identity[:2])
-    for told in follow.groups(link, reading.beside_jupyter(record, watching)):
+    runtime = runtime_of(record)
+    watching = scripts.watch(runtime, record.name, *forward.server.identity[:2])
+    for told in follow.groups(link, runtime.beside(record.name, watching)):
         if kind == END and told == scripts.ENDED:
             return Happened(name, END, 0, "its Jupyter has ended")
         if kind == IDLE and told != scripts.ENDED and _rests(api.kernels()):

@@ -21,6 +21,7 @@ from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.mount import MountRequest
 from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.job import Job
+from jlremote.place.runtimes.place import Place
 from tests.cli.conftest import Jlr, Workflows, settle
 
 TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
@@ -256,9 +257,8 @@ def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(laptop, "[defaults]\neditor = 'zed'\n")
-    workflows.will(
-        "editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None, is_host=False)
-    )
+    place = Place("docker", "cont1", selector="dgx/cont1")
+    workflows.will("editors.code.place_of", (None, place))
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")
     assert missing.code == 6

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.jupyter.discovery import BASE_URL, TOKEN
-from jlremote.jupyter.endpoint import Endpoint, Place, Server, endpoint_from_json, hostname
+from jlremote.jupyter.endpoint import Endpoint, Server, endpoint_from_json, hostname
 from jlremote.place.host.addresses import Target
+from jlremote.place.runtimes.place import Place
 from tests.link.fakes import new_endpoint
 
 SERVER = Server(7, "22", 8888, "/cont1/", "a&b=c", False, "", False, "127.0.0.1", True, "python3")

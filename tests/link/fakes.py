@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from jlremote.errors import LinkLost, NeedsAuthentication
-from jlremote.jupyter.endpoint import Endpoint, Place, Server
+from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
+from jlremote.place.runtimes.place import Place
 from jlremote.questions import Asker, Question
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway

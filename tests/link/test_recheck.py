@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.endpoint import Endpoint, Place
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.jupyter.locate import NothingListens, PortTaken
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from jlremote.place.host.addresses import Target
+from jlremote.place.runtimes.place import Place
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, new_endpoint, until
 from tests.link.parts import KEY, Parts, state_of

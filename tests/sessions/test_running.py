@@ -284,7 +284,7 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
         result = laptop.jlr(*words)
         failed(result, 6, gone, f"`{again}`")
         assert "daemon" not in result.stderr
-    failed(laptop.jlr("forward", here.name, "7000"), 1, gone, f"`{again}`")
+    failed(laptop.jlr("forward", here.name, "7000"), 6, gone, f"`{again}`")
     without = laptop.jlr("start", "lab", here.name, "--no-browser")
     failed(without, 6, "no image to create it from", f"`{again}` creates it")
     assert laptop.jlr(*again.split()[1:], "--dry-run").status == 0

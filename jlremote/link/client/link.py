@@ -26,17 +26,7 @@ from jlremote.questions import Asker, NeverAsks
 if TYPE_CHECKING:
     from jlremote.jupyter.endpoint import Endpoint
     from jlremote.link.wire.status import ForwardStatus, LinkStatus
-
-
-@dataclass(frozen=True)
-class SshPlace:
-    """Where the commands of an ssh client run."""
-
-    selector: str  # what commands of jlr take: `HOST/NAME` or `HOST`
-    session: str | None  # the session's name, `None` for what is none
-    runtime: str
-    name: str  # of the session or container, or the host's
-    container_id: str = ""  # the engine's full id, empty to go by name
+    from jlremote.place.runtimes.place import Place
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,7 @@ class Link:
 
     def shell(
         self,
-        place: SshPlace,
+        place: Place,
         shell: ShellCommand,
         terminal: TerminalKind | None,
         *,
@@ -169,8 +159,9 @@ class Link:
     ) -> AbstractContextManager[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
-        Unless the caller has `checked` that the place runs and may be joined, `wait_connected`
-        raises `Unproved` where the link does not know.
+        Raises:
+            Unproved: the link does not know whether the place runs and may be joined, and the
+                caller has not `checked` that.
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
@@ -195,6 +186,7 @@ class Link:
                 begun(script)
             process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
             try:
+                process.wait_connected()
                 yield process
             finally:
                 process.leave()
@@ -261,9 +253,9 @@ class Link:
         """Return a socket for an sshfs that cannot hand over its own. Starts no link."""
         return self._taken_over("serve_mount", start=False, name=name)
 
-    def serve_ssh(self, place: SshPlace) -> plain_sockets.socket:
+    def serve_ssh(self, place: Place) -> plain_sockets.socket:
         """Ask the link to serve SSH for a place, and return the socket for the client."""
-        return self._taken_over("serve_ssh", **asdict(place))
+        return self._taken_over("serve_ssh", place=asdict(place))
 
     def _taken_over(self, operation: str, **arguments: Any) -> plain_sockets.socket:
         with self._caller.call(operation, **arguments) as call:

@@ -70,7 +70,7 @@ class Forwards:
         Raises:
             Busy: the port is taken.
         """
-        self.observe(connection, endpoint.place.runtime)
+        self.observe(connection, endpoint.place.runtime_name)
         with self._lock:
             present = self._forwards.get(key)
             if present is not None and local_port in (0, present.local_port):
@@ -116,14 +116,14 @@ class Forwards:
     def prove_all(self, connection: Connection) -> None:
         """Prove every forward on a new connection, all at the same time."""
         for forward in tuple(self._forwards.values()):
-            self.observe(connection, forward.place.runtime)
+            self.observe(connection, forward.place.runtime_name)
             forward.prove(connection)
 
     def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
         """Prove again the forwards that an event is about, or all if events were missed."""
         for forward in tuple(self._forwards.values()):
             about = filter(None, (forward.place.container_id, forward.network))
-            if forward.place.runtime == runtime and (
+            if forward.place.runtime_name == runtime and (
                 event is None or any(one in event for one in about)
             ):
                 forward.changed(connection)

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.jupyter.endpoint import WARNED_SECONDS, Endpoint, Place
+from jlremote.jupyter.endpoint import WARNED_SECONDS, Endpoint
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
+from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
 from jlremote.ssh.interfaces import Forward

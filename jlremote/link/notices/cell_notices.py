@@ -8,14 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.endpoint import Place
 from jlremote.jupyter.scripts import session_directory
 from jlremote.link.connection.backoff import keep_going
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Reader, Record
-from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.table import for_container, runtime_named
+from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.interfaces import Stream
 from jlremote.times import in_words
@@ -98,9 +96,8 @@ class CellNotices:
 
 
 def _script(place: Place) -> str:
-    runtime = for_container(runtime_named(place.runtime), place.container_id)
-    script = recorded_files.news(session_directory(runtime, place.name))
-    return f"{command_line((*runtime.relay_prefix(place.name), 'sh', '-c', script))}\n"
+    script = recorded_files.news(session_directory(place.runtime, place.name))
+    return f"{place.runtime.beside(place.name, script)}\n"
 
 
 class CellNews:

@@ -13,7 +13,7 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import JlrError
-from jlremote.jupyter.endpoint import Endpoint, Place, hostname, time_limit_warning
+from jlremote.jupyter.endpoint import Endpoint, hostname, time_limit_warning
 from jlremote.laptop import desktop
 from jlremote.link.connection.backoff import Backoff, keep_going
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
@@ -31,6 +31,7 @@ from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import NotProved, OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
+from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward

@@ -16,14 +16,14 @@ from jlremote.link.mount_streams import Mounts
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
 from jlremote.link.service.conversation import Conversation, run
-from jlremote.link.ssh_server.served_place import served_place
+from jlremote.link.ssh_server.served_place import shell_script
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.table import runtime_named
+from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 
 # How long a command waits for the proof of a forward.
@@ -63,13 +63,13 @@ class Operations:
         know: only what may be joined is forwarded.
         """
         request = conversation.request
-        place = served_place(request["place"])
+        place = Place(**request["place"])
         connection = self.supervisor.connection(conversation)
         if not request["checked"]:
             forward = self.forwards.find((str(place.session), None))
-            if forward is None or not forward.is_sure(connection, request["place"]["container_id"]):
+            if forward is None or not forward.is_sure(connection, place.container_id):
                 raise Unproved(f"the link does not know whether `{place.selector}` runs")
-        script = place.shell(request)
+        script = shell_script(place, request)
         self.dialer.elevate(connection, script, conversation)
         marker, variables = request["marker"], self._variables(request)
         begun = script if marker is None else announced(script, marker)
@@ -87,7 +87,7 @@ class Operations:
         connection = self.supervisor.connection(conversation)
         endpoint = endpoint_from_json(request["endpoint"])
         key = (request["session"], endpoint.further_port)
-        enters = runtime_named(endpoint.place.runtime).inside(endpoint.place.name, ":")
+        enters = endpoint.place.runtime.inside(endpoint.place.name, ":")
         self.dialer.elevate(connection, enters, conversation)
         return self._settled(
             self.forwards.add(
@@ -140,7 +140,7 @@ class Operations:
 
     def serve_ssh(self, conversation: Conversation) -> None:
         """Serve an ssh client on the conversation's socket, once the host is connected."""
-        place = served_place(conversation.request)
+        place = Place(**conversation.request["place"])
         connection = self.supervisor.connection(conversation)
         self.dialer.elevate(connection, place.runtime.inside(place.name, ":"), conversation)
         self.clients.serve(conversation.hand_over(), place)

@@ -11,7 +11,8 @@ import asyncssh
 
 from jlremote.link.ssh_server.command_channel import CommandChannel
 from jlremote.link.ssh_server.place_forwards import OpenChannel, PlaceForwards, PlaceSocket
-from jlremote.link.ssh_server.served_place import Connect, ServedPlace
+from jlremote.link.ssh_server.served_place import Connect
+from jlremote.place.runtimes.place import Place
 from jlremote.ssh.forward.container_relay import Where
 
 for _name in ("asyncssh", "asyncio"):
@@ -27,7 +28,7 @@ class EditorConnection(asyncssh.SSHServer):
 
     def __init__(
         self,
-        place: ServedPlace,
+        place: Place,
         connect: Connect,
         forwards: PlaceForwards,
         key: asyncssh.SSHKey,

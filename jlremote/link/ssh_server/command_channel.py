@@ -17,9 +17,12 @@ import asyncssh
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.ssh_server import served_place
 from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
-from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
+from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect
 from jlremote.link.wire.protocol import bytes_of
+from jlremote.place.host import process_mark
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts, variables
 from jlremote.ssh.channels.session_channel import StdinPieces
@@ -42,7 +45,7 @@ _NO_SIZE = os.terminal_size((80, 24))
 class CommandChannel(asyncssh.SSHServerSession[bytes]):
     """A channel of a client, with its events in the loop's thread and its command in another."""
 
-    def __init__(self, place: ServedPlace, connect: Connect, forwards: PlaceForwards) -> None:
+    def __init__(self, place: Place, connect: Connect, forwards: PlaceForwards) -> None:
         self._place = place
         self._connect = connect
         self._forwards = forwards
@@ -106,7 +109,11 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             self._terminal = Terminal(kind or "xterm-256color", _size(columns, rows))
         attached = Attachment(self._terminal.size if self._terminal else None)
         _, given = variables.parted(environment)
-        script = self._place.command(self._argv, attached, self._mark, given)
+        script = shell_scripts.script(
+            *(self._place.runtime, self._place.name, attached, self._argv, self._mark),
+            given=given,
+            marked=True,
+        )
         self._given = bytes_of(given)
         run = partial(self._run, script)
         threading.Thread(target=run, name="ssh-command", daemon=True).start()
@@ -137,7 +144,9 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def signal_received(self, signal: str) -> None:
         """Send the command a signal; another command on the host does it."""
-        script = bytes_of(self._place.signal(self._mark, signal))
+        argv = process_mark.signal_argv(self._mark, signal)
+        attached = self._place.runtime.attached(self._place.name, argv, Attachment(), {})
+        script = bytes_of(f"{command_line(attached)}\n")
 
         def send() -> None:
             with suppress(JlrError, TimeoutError):

@@ -7,17 +7,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.place.host import process_mark
-from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
-from jlremote.place.runtimes.runtime import Attachment, Runtime
+from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
+from jlremote.place.runtimes.place import Place
+from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts
-from jlremote.place.runtimes.table import for_container, runtime_named
-from jlremote.remote import sending
 from jlremote.ssh.connection import Connection
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.
@@ -40,59 +37,17 @@ set -- "$SHELL" -c "$1"
 """
 
 
-@dataclass(frozen=True)
-class ServedPlace:
-    """A session, a container or the host itself, as a client reaches it."""
+def shell_script(place: Place, request: Mapping[str, Any]) -> str:
+    """Return the script for a request of `jlr shell`.
 
-    selector: str  # what commands of jlr take: `HOST/NAME` or `HOST`
-    session: str | None  # the session's name, `None` for what is none
-    runtime: Runtime
-    name: str  # of the session or container, or the host's
-    container_id: str = ""  # the engine's full id of a session's container
-
-    def command(self, argv: tuple[str, ...], attached: Attachment, mark: str, given: str) -> str:
-        """Return the script that runs `argv`, an empty one for a shell; `mark` marks it.
-
-        Its stdin begins with the variables that are `given`, as `variables.parted` writes them.
-        """
-        return shell_scripts.script(
-            self.runtime, self.name, attached, argv, mark, given=given, marked=True
-        )
-
-    def shell(self, request: Mapping[str, Any]) -> str:
-        """Return the script for a request of `jlr shell`.
-
-        Raises:
-            Usage: the runtime has no such option.
-        """
-        terminal = request["terminal"]
-        size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
-        attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
-        mark = secrets.token_hex(8)
-        argv = tuple(request["command"])
-        return shell_scripts.script(self.runtime, self.name, attached, argv, mark)
-
-    def relay(self) -> tuple[str, ...]:
-        """Return the argv that runs Python where the place's network is, with our stdin."""
-        return (*self.runtime.relay_prefix(self.name), *sending.PYTHON)
-
-    @property
-    def is_on_host(self) -> bool:
-        """Whether the host's SSH server reaches all that the place's own programs reach."""
-        return not self.runtime.relay_prefix(self.name)
-
-    def signal(self, mark: str, signal: str) -> str:
-        """Return the script that sends a signal to the command marked with `mark`."""
-        argv = process_mark.signal_argv(mark, signal)
-        return command_line(self.runtime.attached(self.name, argv, Attachment(), {})) + "\n"
-
-
-def served_place(request: Mapping[str, Any]) -> ServedPlace:
-    """Return the place that a request of `jlr proxy` names."""
-    runtime = for_container(runtime_named(request["runtime"]), request["container_id"])
-    return ServedPlace(
-        request["selector"], request["session"], runtime, request["name"], request["container_id"]
-    )
+    Raises:
+        Usage: the runtime has no such option.
+    """
+    terminal = request["terminal"]
+    size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
+    attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
+    argv, mark = tuple(request["command"]), secrets.token_hex(8)
+    return shell_scripts.script(place.runtime, place.name, attached, argv, mark)
 
 
 def line_argv(line: str) -> tuple[str, ...]:

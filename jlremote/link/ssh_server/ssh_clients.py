@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from jlremote.editors.editor_keys import editor_keys
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.ssh_server.served_place import ServedPlace
+from jlremote.place.runtimes.place import Place
+from jlremote.remote import sending
 from jlremote.ssh.channels.event_loop import EventLoop
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ class SshClients:
         self._supervisor = supervisor
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._places: dict[socket.socket, ServedPlace] = {}
+        self._places: dict[socket.socket, Place] = {}
         self._streams: EventLoop | None = None
-        self._forwards: dict[ServedPlace, PlaceForwards] = {}
+        self._forwards: dict[Place, PlaceForwards] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -51,7 +52,7 @@ class SshClients:
             places = list(self._places.values())
         return [place.selector for place in places]
 
-    def serve(self, client: socket.socket, place: ServedPlace) -> None:
+    def serve(self, client: socket.socket, place: Place) -> None:
         """Serve SSH on a connected socket until the client leaves; returns at once."""
         import asyncio
 
@@ -63,7 +64,7 @@ class SshClients:
             self._places[client] = place
         asyncio.run_coroutine_threadsafe(self._serve(client, place), self._loop)
 
-    async def _serve(self, client: socket.socket, place: ServedPlace) -> None:
+    async def _serve(self, client: socket.socket, place: Place) -> None:
         import asyncssh
 
         from jlremote.link.ssh_server.client_connection import EditorConnection
@@ -98,7 +99,7 @@ class SshClients:
                 del self._places[client]
             self.gone()
 
-    def _forwards_of(self, place: ServedPlace) -> PlaceForwards:
+    def _forwards_of(self, place: Place) -> PlaceForwards:
         from jlremote.link.ssh_server.place_forwards import PlaceForwards
         from jlremote.ssh.forward.place_streams import PlaceStreams
 
@@ -107,7 +108,9 @@ class SshClients:
             run = self._streams.run
             threading.Thread(target=run, name="ssh-streams", daemon=True).start()
         if place not in self._forwards:
-            streams = PlaceStreams(place.relay(), self._streams, direct=place.is_on_host)
+            prefix = place.runtime.relay_prefix(place.name)
+            relay = (*prefix, *sending.PYTHON)  # without a prefix the host's SSH server reaches all
+            streams = PlaceStreams(relay, self._streams, direct=not prefix)
             self._forwards[place] = PlaceForwards(streams, self._supervisor.wait)
         return self._forwards[place]
 

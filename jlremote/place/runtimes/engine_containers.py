@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
-from jlremote.place.host.contract import Completed, Steps, understood
+from jlremote.place.host.contract import MINE, Completed, Steps, understood
 from jlremote.place.host.process_mark import sweep_argv
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import container_options
@@ -18,7 +18,16 @@ from jlremote.place.runtimes.docker.docker_commands import inspect_argv
 from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
 from jlremote.place.runtimes.engine.engine_gpus import gpus_of, shortened
 from jlremote.place.runtimes.engine.kinds import Engine
-from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime, Volume
+from jlremote.place.runtimes.runtime import (
+    KILLED,
+    SESSION_LABEL,
+    TYPED_LABEL,
+    WHO,
+    Attachment,
+    Container,
+    Runtime,
+    Volume,
+)
 from jlremote.place.runtimes.scripts import variables, waiting
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 from jlremote.text import one_line
@@ -68,10 +77,15 @@ class Containers(Runtime):
     def describe(self, name: str) -> Steps:
         return {"container": command_line(inspect_argv(self.engine, self.reference(name)))}
 
-    def survey(self, name: str, inside: str) -> Steps:
+    def survey(self, name: str, inside: str, typed: str | None = None) -> Steps:
         within = f'[ "$status" = 0 ] && {self.inside(name, inside)}'
         described = networks.described(self.engine, self.reference(name))
-        return {"container": described, "inside": within}
+        steps = {"container": described, "inside": within}
+        if typed is not None:
+            labelled = f"--filter=label={TYPED_LABEL}={typed}"
+            names = command_line(self.engine("ps", "--all", "--format={{.Names}}", labelled))
+            steps["called"] = f'[ "$status" = 0 ] || {names} {MINE}'
+        return steps | WHO
 
     @understood("the container engine")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
@@ -176,7 +190,6 @@ _HALTS = {
     "configured": "it was never started",
     "removing": "it is being removed",
 }
-_KILLED = 128 + 9
 
 
 def _halt(inspected: Mapping[str, Any]) -> str:
@@ -195,7 +208,7 @@ def _halt(inspected: Mapping[str, Any]) -> str:
     code = state.get("ExitCode")
     if code is None:
         return ""
-    return f"it {'was killed' if code == _KILLED else 'has ended'} (exit code {code})"
+    return f"it {'was killed' if code == KILLED else 'has ended'} (exit code {code})"
 
 
 def _out_of_memory(inspected: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ JOB_LABEL = "org.jlremote.job"
 START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take it back
 # The step that names the user on the host.
 WHO = {"user": "id -un || id -u"}
+KILLED = 128 + 9  # sh: and the signal's number
 _SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
@@ -200,8 +201,11 @@ class Runtime(ABC):
     def describe(self, name: str) -> Steps:
         """Return the step that describes `name`; `read` reads its output."""
 
-    def survey(self, name: str, inside: str) -> Steps:
-        """Return the steps that describe `name`, and run the script `inside` where it runs."""
+    def survey(self, name: str, inside: str, typed: str | None = None) -> Steps:
+        """Return the steps that describe `name`, and run the script `inside` where it runs.
+
+        With containers they also tell the `user`, and which ones are labelled with a `typed` name.
+        """
         return {**self.describe(name), "inside": self.inside(name, inside)}
 
     @abstractmethod
@@ -245,6 +249,13 @@ class Runtime(ABC):
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Return the argv before a program with our stdin; empty where a forward reaches."""
         return ()
+
+    def beside(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` with our stdin beside the session's server.
+
+        Only the end of stdin reaches a process in a container.
+        """
+        return command_line((*self.relay_prefix(name), "sh", "-c", script))
 
     @abstractmethod
     def attached(

@@ -83,7 +83,7 @@ def test_a_lost_connection_ends_nothing_and_what_came_meanwhile_is_found(
 
 
 def test_the_end_of_the_session_ends_it(laptop: Laptop, inside: Container) -> None:
-    with following(laptop, inside.name, status=1) as follower:
+    with following(laptop, inside.name, status=6) as follower:
         serve_inside(inside, "scalars", "127.0.0.1")
         follower.line("^6006 python3 → ")
         inside.engine.docker("stop", "--time", "0", inside.name)

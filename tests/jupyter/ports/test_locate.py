@@ -130,7 +130,7 @@ def test_a_port_of_a_node_is_no_other_users_or_gets_nothing(
     """Another user may listen at IPv6 beside it, and the end of a job is known late."""
     said = Completed(status, probed(*listening, held=None), "no step")
     host: Any = SimpleNamespace(name="zih", run=lambda _: {"look": said})
-    known = replace(KNOWN, place=replace(PLACE, runtime="slurm"))
+    known = replace(KNOWN, place=replace(PLACE, runtime_name="slurm"))
     surveys = Surveys(Survey(ON_NODE, findings(new_server())))
     monkeypatch.setattr(locate, "survey", surveys)
     monkeypatch.setattr(time, "sleep", surveys.slept.append)

@@ -10,13 +10,15 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.jupyter import locate
-from jlremote.jupyter.endpoint import Endpoint, Place, Server
+from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.locate import NothingListens, PortTaken, server_endpoint
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.place.runtimes import table
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 from tests.jupyter.ports.parts import probed
@@ -48,7 +50,7 @@ class RuntimeThatKnows:
     """A runtime with one container."""
 
     def __init__(self, addresses: tuple[str, ...], *, engine: bool, alone: bool) -> None:
-        self.name, self.has_containers = PLACE.runtime, engine
+        self.name, self.has_containers = PLACE.runtime_name, engine
         self.servers_folder, self.in_jobs = "/tmp/jlr-0", False
         self._addresses, self._alone = addresses, alone
 
@@ -82,7 +84,7 @@ def target(
     """Return where the port is found of a container with these addresses."""
     runtime = RuntimeThatKnows(addresses, engine=engine, alone=alone)
     runtime.in_jobs = in_jobs
-    monkeypatch.setattr(locate, "runtime_named", lambda _: runtime)
+    monkeypatch.setattr(table, "runtime_named", lambda _: runtime)
     return locate.locate(HostThatSays(output), Endpoint(PLACE, PORT, on_host=on_host)).target
 
 

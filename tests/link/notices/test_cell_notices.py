@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from jlremote.errors import LinkLost
-from jlremote.jupyter.endpoint import Place
 from jlremote.link.notices import cell_notices
 from jlremote.link.notices.cell_notices import CellNews, CellNotices
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Record
+from jlremote.place.runtimes.place import Place
 from jlremote.ssh.interfaces import Output
 from tests.link.fakes import FakeConnection, until
 

@@ -13,9 +13,10 @@ import pytest
 from jlremote.errors import Bug
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client import call
-from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.client.link import Link, ShellCommand
 from jlremote.link.client.remote_process import TerminalKind
 from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
+from jlremote.place.runtimes.place import Place
 from jlremote.questions import Asker
 from jlremote.ssh.interfaces import Output
 from tests.link.fakes import new_endpoint
@@ -55,9 +56,8 @@ TERMINAL = TerminalKind("xterm", os.terminal_size((80, 24)))
 
 
 def shell(link: Link, *command: str, container: str = "c0ffee", checked: bool = False) -> int:
-    place = SshPlace("dgx/cont1", "cont1", "docker", "cont1", container)
+    place = Place("docker", "cont1", container, selector="dgx/cont1", session="cont1")
     with link.shell(place, ShellCommand(command, user="ada"), None, checked=checked) as process:
-        process.wait_connected()
         assert list(process) == [("stdout", b"hi\n")]
     assert process.status is not None
     return process.status
@@ -97,7 +97,7 @@ def test_a_shell_gets_the_locale_and_a_copy_whose_words_are_read_here_does_not(
 
     parts.supervisor.host.run = run
     monkeypatch.setenv("LC_SHOWN", "de")
-    place = SshPlace("dgx", None, "none", "dgx", "")
+    place = Place("none", "dgx", selector="dgx")
     for copies in (False, True):
         what = ShellCommand(("true",), copies=copies)
         with link.shell(place, what, TERMINAL, checked=True) as process:

@@ -110,7 +110,5 @@ def start(
     host, notes = TurnHost(nothing | answers), Notes()
     request = request or StartRequest("dgx", "cont1", image="torch")
     link = cast("Link", host)
-    made = StartContext(
-        link, runtime, "cont1", request, context(notes), ExitStack(), launch_id="l1"
-    )
+    made = StartContext(link, runtime, "cont1", request, context(notes), ExitStack(), mark="l1")
     return Start(host, notes, made)

@@ -72,7 +72,7 @@ def test_a_next_try_knows_nothing_of_the_server_that_the_last_one_waited_for() -
     begun = launching(joined, "", joined, "", exited(1), "no module\n")
     with pytest.raises(JlrError, match="exit status 1"):
         jupyter_launch.ensure(begun.context, OLD)
-    mark = f"/joined-{begun.context.launch_id}\n"
+    mark = f"/joined-{begun.context.mark}\n"
     takes_back = [mark in text for _, text in begun.host.scripts]
     assert takes_back == [False, True, False, True, False, False]
 

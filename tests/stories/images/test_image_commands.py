@@ -73,7 +73,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StreamingHost:
     for module in (login, save):
         monkeypatch.setattr(module, "link_on", lambda *_: host)
         monkeypatch.setattr(module, "engine_on", lambda *_: DOCKER)
-    monkeypatch.setattr(login, "connect", lambda *_: None)
+    monkeypatch.setattr(login, "connect", lambda link, _: link)
     monkeypatch.setattr(save, "link_of", lambda *_: host)
     monkeypatch.setattr(secrets, "_backend", lambda: None)
     return host

@@ -17,6 +17,7 @@ from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
 from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.scripts import shell_scripts
 from jlremote.sessions import shell
@@ -70,14 +71,14 @@ def test_keys_and_sizes_are_passed_on() -> None:
 def test_a_shell_is_kept_only_by_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = Completed(shell_scripts.NO_TMUX, "", "")
     host = cast(Link, FakeHost("dgx", {"script": missing, "shown": missing}))
-    place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
+    place = Place("none", "dgx", selector="dgx")
     request = shell.ShellRequest("dgx", keep=True)
     with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
-        shell._kept(place, request, FakeScreen(), context())
+        shell._kept(host, place, request, FakeScreen(), context())
     assert "`jlr shell dgx` opens one that ends with the connection" in (caught.value.hint or "")
     monkeypatch.setattr(shell, "_run", lambda *_, **__: 3)
     by_setting = shell.ShellRequest("dgx")
-    assert shell._kept(place, by_setting, FakeScreen(), context()) == 3
+    assert shell._kept(host, place, by_setting, FakeScreen(), context()) == 3
 
 
 @pytest.mark.parametrize(

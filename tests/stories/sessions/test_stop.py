@@ -19,7 +19,7 @@ from jlremote.mounts import known_mounts, unmount
 from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.host.contract import FIELD, Completed
 from jlremote.place.host.contract import RECORD as RECORD_END
-from jlremote.place.runtimes.runtime import Container
+from jlremote.place.runtimes.runtime import KILLED, Container
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import losses, stop
 from jlremote.sessions.losses import SessionEnding
@@ -156,7 +156,7 @@ def test_the_question_before_anothers_session_ends_says_whose_it_is() -> None:
     assert planned.losses[0] == "work of another user, `bob`"
 
 
-@pytest.mark.parametrize(("status", "runs"), [(losses.KILLED, False), (1, True)])
+@pytest.mark.parametrize(("status", "runs"), [(KILLED, False), (1, True)])
 def test_a_killed_script_waits_for_the_engine_to_notice_the_containers_end(
     monkeypatch: pytest.MonkeyPatch, status: int, runs: bool
 ) -> None:
