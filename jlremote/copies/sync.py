@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import shlex
-import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -154,6 +153,10 @@ def named(names: tuple[str, ...]) -> str:
     return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
 
 
+def _length(size: int) -> bytes:
+    return str(size).zfill(synced_folder.SIZE_DIGITS).encode()
+
+
 @dataclass
 class _Round:
     """One exchange with the far end: the list, what it wants, the files, and what it has done."""
@@ -220,32 +223,32 @@ class _Round:
             "entries": list(self._there.items()),
         }
         packed = zlib.compress(json.dumps(words).encode("ascii"), 1)
-        yield str(len(packed)).zfill(synced_folder.SIZE_DIGITS).encode()
+        yield _length(len(packed))
         for start in range(0, len(packed), tar_archive.PIECE_BYTES):
             yield packed[start : start + tar_archive.PIECE_BYTES]
         self._decided.wait()
         if self._wanted:
-            yield from tar_archive.in_large_pieces(self._archive())
+            yield from tar_archive.in_large_pieces(self._files())
 
-    def _archive(self) -> Iterator[bytes]:
+    def _files(self) -> Iterator[bytes]:
         entries = list(self._there.items())
         self.report.expect(sum(entries[number][1][1] for number in self._wanted))
         for number in self._wanted:
             name, state = entries[number]
-            yield from self._member(number, self.request.local / name, state)
+            yield from self._file(number, self.request.local / name, state)
         ended = json.dumps(self._changed).encode()
-        yield tar_archive.header(synced_folder.END, stat.S_IFREG | 0o600, len(ended))
-        yield ended + tar_archive.padding(len(ended)) + tar_archive.END
+        yield _length(len(ended)) + ended
 
-    def _member(self, number: int, path: Path, state: State) -> Iterator[bytes]:
+    def _file(self, number: int, path: Path, state: State) -> Iterator[bytes]:
         try:
             file = path.open("rb", buffering=0)
         except FileNotFoundError:  # a moment ago
             self._changed.append(number)
+            yield _length(0)
             return
         left = state[1]
+        yield _length(left)
         with file:
-            yield tar_archive.header(str(number), stat.S_IFREG | 0o600, left)
             while left:
                 piece = file.read(min(left, tar_archive.PIECE_BYTES))
                 piece = piece or bytes(min(left, tar_archive.PIECE_BYTES))  # it became shorter
@@ -253,7 +256,6 @@ class _Round:
                 self.report.moved(len(piece))
                 left -= len(piece)
             facts = os.fstat(file.fileno())
-        yield tar_archive.padding(state[1])
         if [facts.st_size, facts.st_mtime_ns] == state[1:3]:
             self.report.count(state[1])
         else:
