@@ -41,7 +41,7 @@ class CopyReport:
     def __init__(self, progress: Progress) -> None:
         self.files = self.total = 0
         self.skipped: list[str] = []
-        self.advance = progress.advance
+        self.advance: Callable[[str], None] = progress.advance
         self._expected = 0
         self._progress = progress
         self._done = 0

@@ -42,7 +42,7 @@ class _Watching:
         self._request, self._note = request, context.progress.note
         self._place = CopyPlace(request.where, context)
         self._report = CopyReport(context.progress)
-        self._report.advance = _unshown  # no step is open
+        self._report.advance = lambda _: None  # no step is open
         self._trouble = ""
 
     def sync(self) -> bool:
@@ -66,7 +66,3 @@ class _Watching:
         if trouble != self._trouble:
             self._note(trouble)
         self._trouble = trouble
-
-
-def _unshown(text: str) -> None:
-    pass

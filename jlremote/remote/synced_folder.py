@@ -1,12 +1,12 @@
 """The far end of `jlr sync`: makes a folder like the laptop's, and deletes only what it brought.
 
 It reads the list of what is in the laptop's folder, answers with the numbers of the files that it
-wants, and reads those, then the numbers of those that changed while they were read. Each of these
-begins with its length. Files get their names once all have come. The list of what it brought is in
-`OWN`, with the state in which each file was left: what has another state since was changed here,
-and stays.
+wants, and reads those and the names of those that changed meanwhile, each with its length before.
+Files get their names once all have come. The list of what it brought is in `OWN`, with the state in
+which each file was left: what has another state since was changed here, and stays.
 """
 
+import filecmp
 import json
 import os
 import signal
@@ -201,17 +201,15 @@ class _ArrivedFiles:
 
     def __init__(self, folder: _Folder, there: Dict[str, State], plan: Plan) -> None:
         self.folder, self.there, self.plan = folder, there, plan
-        self.names = list(there)
         self.waiting: Dict[str, bytes] = {}
         self.sent: List[str] = []
 
-    def receive(self, wanted: List[int], given: BinaryIO) -> None:
+    def receive(self, wanted: List[str], given: BinaryIO) -> None:
         """Read these files, and which of them changed meanwhile."""
-        for number in wanted:
-            name = self.names[number]
+        for name in wanted:
             self.waiting[name] = self._write(name, given)
-        for number in json.loads(_whole(given).decode("ascii")):
-            self.waiting.pop(self.names[number], None)
+        for name in json.loads(_whole(given).decode("ascii")):
+            del self.waiting[name]
 
     def _write(self, name: str, given: BinaryIO) -> bytes:
         path = os.path.join(self.folder.new, b"%d" % len(self.waiting))
@@ -275,7 +273,7 @@ class _ArrivedFiles:
         if found not in (None, self.plan.found[name]):
             return False  # it was changed a moment ago
         new = self.waiting.get(name, os.path.join(self.folder.new, b"link"))
-        if name in self.plan.compared and not _is_equal(path, new):
+        if name in self.plan.compared and not filecmp.cmp(path, new, shallow=False):
             return False
         if found == ["d"]:
             try:
@@ -291,12 +289,6 @@ class _ArrivedFiles:
             os.symlink(state[1].encode("utf-8", "surrogateescape"), new)
         os.replace(new, path)
         return True
-
-
-def _is_equal(one: bytes, other: bytes) -> bool:
-    import filecmp
-
-    return filecmp.cmp(one, other, shallow=False)
 
 
 def _destination(into: Optional[str], name: str) -> str:
@@ -349,19 +341,15 @@ def _run(given: BinaryIO) -> None:
 
 
 def _act(folder: _Folder, arrival: _ArrivedFiles, plan: Plan, given: BinaryIO) -> None:
-    wanted = set(plan.want)
-    numbers = [
-        number
-        for number, (name, state) in enumerate(arrival.there.items())
-        if name in wanted and state[0] == "f"
-    ]
+    numbers = {name: number for number, name in enumerate(arrival.there)}
+    files = [name for name in plan.want if arrival.there[name][0] == "f"]
     folder.clear()
     try:
         if plan.want:
             os.mkdir(folder.new, 0o700)
-        if numbers:
-            _answer(want=numbers)
-            arrival.receive(numbers, given)
+        if files:
+            _answer(want=[numbers[name] for name in files])
+            arrival.receive(files, given)
         arrival.settle()
     finally:
         folder.clear()

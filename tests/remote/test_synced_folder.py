@@ -46,7 +46,7 @@ class Far:
         self,
         texts: Mapping[str, str],
         entries: Mapping[str, list[Any]] | None = None,
-        changed: tuple[int, ...] = (),
+        changed: tuple[str, ...] = (),
         **more: Any,
     ) -> dict[str, Any]:
         """Sync files of these texts; return the last answer, with the names that it `wanted`."""
@@ -82,7 +82,7 @@ def files(
     texts: Mapping[str, str],
     entries: Mapping[str, list[Any]],
     wanted: list[int],
-    changed: tuple[int, ...] = (),
+    changed: tuple[str, ...] = (),
 ) -> bytes:
     bodies = (texts[list(entries)[number]].encode() for number in wanted)
     return b"".join(map(sized, (*bodies, json.dumps(changed).encode())))
@@ -192,7 +192,7 @@ def test_a_cut_among_the_new_names_is_taken_for_no_change_there(
 
 def test_a_file_that_changed_while_it_was_read_stays_old(far: Far) -> None:
     far.sync({"a": "old"})
-    done = far.sync({"a": "mix", "b": "b"}, {"a": file("mix", NEW), "b": file("b")}, changed=(0,))
+    done = far.sync({"a": "mix", "b": "b"}, {"a": file("mix", NEW), "b": file("b")}, changed=("a",))
     assert done["sent"] == ["b"]
     assert far.files() == {"a": "old", "b": "b"}
     assert far.sync({"a": "new", "b": "b"}, {"a": file("new", NEW), "b": file("b")})["sent"] == [
