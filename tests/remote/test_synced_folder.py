@@ -94,7 +94,7 @@ def far(tmp_path: Path) -> Far:
 
 
 def test_a_folder_comes_whole_and_a_second_time_nothing_is_wanted(far: Far) -> None:
-    names = ("a", "-n", "é\n", "\udcff", "it's")
+    names = ("a", "-n", "é\n", "e\u0301", "\udcff", "it's", "データ", "файл", "קובץ", "😀")
     entries = {"d": ["d"], "d/x": file("run", executable=True), "link": ["l", "d/x"]}
     entries |= {
         name: file(name.encode("utf-8", "surrogateescape").decode("latin-1")) for name in names
@@ -198,6 +198,15 @@ def test_a_file_that_changed_while_it_was_read_stays_old(far: Far) -> None:
     assert far.sync({"a": "new", "b": "b"}, {"a": file("new", NEW), "b": file("b")})["sent"] == [
         "a"
     ]
+
+
+@pytest.mark.parametrize("when", [7 * 10**18 + 1, 1 - 10**18])
+def test_a_laptop_whose_clock_is_years_off_sends_each_edit_once(far: Far, when: int) -> None:
+    far.sync({"a": "old"})
+    entries = {"a": file("new", when)}
+    assert far.sync({"a": "new"}, entries)["sent"] == ["a"]
+    assert far.sync({"a": "new"}, entries)["sent"] == []
+    assert far.files() == {"a": "new"}
 
 
 def test_files_folders_and_links_take_each_others_place(far: Far) -> None:
