@@ -185,10 +185,9 @@ class _Round:
         place, name = self.request.place, self.request.local.resolve().name
         if status == NO_PYTHON:
             target = place if self.request.into else f"{place}:"
-            oldest = ".".join(map(str, OLDEST))
             line = shlex.join(("jlr", "cp", "-r", str(self.request.local), target))
             raise NotFound(
-                f"`jlr sync` needs Python {oldest} or later in `{place}`",
+                f"`jlr sync` needs Python {'.'.join(map(str, OLDEST))} or later in `{place}`",
                 hint=f"`{line}` copies all of the folder with the `tar` there",
             )
         if status == synced_folder.BUSY:
@@ -217,7 +216,8 @@ class _Round:
             "entries": list(self._there.items()),
         }
         packed = zlib.compress(json.dumps(words).encode("ascii"), 1)
-        yield _length(len(packed)) + packed
+        given, size = _length(len(packed)) + packed, tar_archive.PIECE_BYTES
+        yield from (given[at : at + size] for at in range(0, len(given), size))
         self._decided.wait()
         if self._wanted:
             yield from tar_archive.in_large_pieces(self._files())
