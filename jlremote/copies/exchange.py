@@ -41,7 +41,7 @@ class CopyReport:
     def __init__(self, progress: Progress) -> None:
         self.files = self.total = 0
         self.skipped: list[str] = []
-        self.advance = progress.advance
+        self.advance: Callable[[str], None] = progress.advance
         self._expected = 0
         self._progress = progress
         self._done = 0
@@ -138,9 +138,9 @@ class Complaint:
         lines = self._kept.decode("utf-8", "replace").splitlines()
         return [line for line in map(one_line, lines) if line]
 
-    def cause(self, status: int, command: str = "its command") -> str:
+    def cause(self, status: int) -> str:
         """Return why a command failed, without its own name and names that only jlr knows."""
-        text = self.lines[0] if self.lines else f"{command} ended with {status}"
+        text = self.lines[0] if self.lines else f"its command ended with {status}"
         for noise, instead in _NOISE:
             text = noise.sub(instead, text)
         return text

@@ -6,10 +6,9 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from jlremote.copies.staging import leads_out
 from jlremote.errors import JlrError, Usage
 from jlremote.remote.synced_folder import OWN, State
 from jlremote.text import one_line, reason_of
@@ -116,3 +115,23 @@ def _state(
     else:
         return ["l", text]
     return None
+
+
+def leads_out(text: str, folder: Path, top: Path) -> bool:
+    """Return whether a link in `folder` leads out of the tree `top`, now or after a later copy.
+
+    A `..` after a name counts as well: the folder of that name may become a link.
+    """
+    parts = PurePosixPath(text).parts
+    ups = parts.count("..")
+    if (
+        not text
+        or text.startswith("/")
+        or ".." in parts[ups:]
+        or ups > len(folder.relative_to(top).parts)
+    ):
+        return True
+    if os.name == "nt" and set("\\:") & set(text):
+        return True
+    target = Path(os.path.realpath(folder / text))
+    return not target.is_relative_to(os.path.realpath(top))

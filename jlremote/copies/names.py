@@ -45,10 +45,8 @@ class RemotePath:
         Raises:
             Refused: it is not what was typed, and does not match it.
         """
-        typed = [part for part in self.path.removeprefix("~/").split("/") if part]
-        parts = [part for part in path.split("/") if part]
-        if self.path == "~":
-            typed = []
+        own = "" if self.path == "~" else self.path.removeprefix("~/")
+        typed, parts = ([part for part in each.split("/") if part] for each in (own, path))
         if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
             raise Refused(f"`{one_line(path)}` was not asked for, but `{self.path}`")
         return _name(parts)
@@ -113,10 +111,7 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
     Only a link that is up is asked: a completion neither connects nor asks for a password.
     """
     folder, slash, name = begun.path.rpartition("/")
-    list_names = (
-        *("sh", "-c", f"{IN_FOLDER} && ls -1Ap 2>/dev/null", "sh"),
-        folder + slash or ".",
-    )
+    list_names = ("sh", "-c", f"{IN_FOLDER} && ls -1Ap 2>/dev/null", "sh", folder + slash or ".")
     try:
         context = replace(context, asker=ASKS_NOTHING)
         typed = resolved(begun.where, context.ssh_config)

@@ -12,9 +12,10 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from jlremote.copies.exchange import CopyReport
+from jlremote.copies.local_tree import leads_out
 from jlremote.errors import JlrError, NotFound
 from jlremote.text import one_line, reason_of
 
@@ -45,26 +46,6 @@ def staging(target: Path) -> Iterator[Path]:
                 for name in names:
                     (Path(above) / name).chmod(0o700)
             shutil.rmtree(made, ignore_errors=True)
-
-
-def leads_out(text: str, folder: Path, top: Path) -> bool:
-    """Return whether a link in `folder` leads out of the tree `top`, now or after a later copy.
-
-    A `..` after a name counts as well: the folder of that name may become a link.
-    """
-    parts = PurePosixPath(text).parts
-    ups = parts.count("..")
-    if (
-        not text
-        or text.startswith("/")
-        or ".." in parts[ups:]
-        or ups > len(folder.relative_to(top).parts)
-    ):
-        return True
-    if os.name == "nt" and set("\\:") & set(text):
-        return True
-    target = Path(os.path.realpath(folder / text))
-    return not target.is_relative_to(os.path.realpath(top))
 
 
 def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import shlex
-import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -53,13 +52,6 @@ class SyncRequest:
     @property
     def place(self) -> str:
         return (self.where or "the latest session") + (f":{self.into}" if self.into else "")
-
-    @property
-    def command(self) -> str:
-        """The command as it is typed, to be continued by options."""
-        where = self.where or ""
-        target = f"{where}:{self.into}" if self.into is not None else where
-        return shlex.join(("jlr", "sync", str(self.local), *filter(None, (target,))))
 
 
 @dataclass(frozen=True)
@@ -119,10 +111,12 @@ def check_conflicts(request: SyncRequest, result: Synced) -> None:
     """Raise a `JlrError` that names what was not replaced, if anything was not."""
     if result.conflicts:
         files = f"{len(result.conflicts)} files" if len(result.conflicts) > 1 else "one file"
+        target = f"{request.where or ''}:{request.into or ''}".removesuffix(":")
+        line = shlex.join(("jlr", "sync", str(request.local), *filter(None, (target,))))
         raise JlrError(
             f"{files} in `{request.place}` changed there, or were there before, and differ from "
             f"those here: {named(result.conflicts)}",
-            hint=f"`{request.command} --overwrite` replaces them",
+            hint=f"`{line} --overwrite` replaces them",
         )
 
 
@@ -154,6 +148,10 @@ def named(names: tuple[str, ...]) -> str:
     return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
 
 
+def _length(size: int) -> bytes:
+    return str(size).zfill(synced_folder.SIZE_DIGITS).encode()
+
+
 @dataclass
 class _Round:
     """One exchange with the far end: the list, what it wants, the files, and what it has done."""
@@ -165,9 +163,9 @@ class _Round:
     _complaint: Complaint = field(default_factory=Complaint)
     _printed: bytearray = field(default_factory=bytearray)
     _answers: list[dict[str, Any]] = field(default_factory=list)
-    _wanted: list[int] = field(default_factory=list)
+    _wanted: list[str] = field(default_factory=list)
     _decided: Event = field(default_factory=Event)  # what is wanted, or that it ended before
-    _changed: list[int] = field(default_factory=list)
+    _changed: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[dict[str, Any], list[str]]:
         """Return the last answer, and the names of files that changed while they were read."""
@@ -181,17 +179,15 @@ class _Round:
         if not all(isinstance(last.get(name), list) for name in _LISTS):
             raise EOFError("it did not say what it has done")
         absolute_path(str(last.get("into")))
-        names = list(self._there)
-        return last, [names[number] for number in self._changed]
+        return last, self._changed
 
     def _check(self, status: int) -> None:
         place, name = self.request.place, self.request.local.resolve().name
         if status == NO_PYTHON:
             target = place if self.request.into else f"{place}:"
-            oldest = ".".join(map(str, OLDEST))
             line = shlex.join(("jlr", "cp", "-r", str(self.request.local), target))
             raise NotFound(
-                f"`jlr sync` needs Python {oldest} or later in `{place}`",
+                f"`jlr sync` needs Python {'.'.join(map(str, OLDEST))} or later in `{place}`",
                 hint=f"`{line}` copies all of the folder with the `tar` there",
             )
         if status == synced_folder.BUSY:
@@ -220,32 +216,29 @@ class _Round:
             "entries": list(self._there.items()),
         }
         packed = zlib.compress(json.dumps(words).encode("ascii"), 1)
-        yield str(len(packed)).zfill(synced_folder.SIZE_DIGITS).encode()
-        for start in range(0, len(packed), tar_archive.PIECE_BYTES):
-            yield packed[start : start + tar_archive.PIECE_BYTES]
+        given, size = _length(len(packed)) + packed, tar_archive.PIECE_BYTES
+        yield from (given[at : at + size] for at in range(0, len(given), size))
         self._decided.wait()
         if self._wanted:
-            yield from tar_archive.in_large_pieces(self._archive())
+            yield from tar_archive.in_large_pieces(self._files())
 
-    def _archive(self) -> Iterator[bytes]:
-        entries = list(self._there.items())
-        self.report.expect(sum(entries[number][1][1] for number in self._wanted))
-        for number in self._wanted:
-            name, state = entries[number]
-            yield from self._member(number, self.request.local / name, state)
+    def _files(self) -> Iterator[bytes]:
+        self.report.expect(sum(self._there[name][1] for name in self._wanted))
+        for name in self._wanted:
+            yield from self._file(name, self._there[name])
         ended = json.dumps(self._changed).encode()
-        yield tar_archive.header(synced_folder.END, stat.S_IFREG | 0o600, len(ended))
-        yield ended + tar_archive.padding(len(ended)) + tar_archive.END
+        yield _length(len(ended)) + ended
 
-    def _member(self, number: int, path: Path, state: State) -> Iterator[bytes]:
+    def _file(self, name: str, state: State) -> Iterator[bytes]:
         try:
-            file = path.open("rb", buffering=0)
+            file = (self.request.local / name).open("rb", buffering=0)
         except FileNotFoundError:  # a moment ago
-            self._changed.append(number)
+            self._changed.append(name)
+            yield _length(0)
             return
         left = state[1]
+        yield _length(left)
         with file:
-            yield tar_archive.header(str(number), stat.S_IFREG | 0o600, left)
             while left:
                 piece = file.read(min(left, tar_archive.PIECE_BYTES))
                 piece = piece or bytes(min(left, tar_archive.PIECE_BYTES))  # it became shorter
@@ -253,11 +246,10 @@ class _Round:
                 self.report.moved(len(piece))
                 left -= len(piece)
             facts = os.fstat(file.fileno())
-        yield tar_archive.padding(state[1])
         if [facts.st_size, facts.st_mtime_ns] == state[1:3]:
             self.report.count(state[1])
         else:
-            self._changed.append(number)
+            self._changed.append(name)
 
     def _take(self, stream: str, data: bytes) -> None:
         if stream == "stderr":
@@ -276,11 +268,12 @@ class _Round:
             raise Refused("its answer has no names")
         self._answers.append(answer)
         if "want" in answer:
-            files = {number for number, state in enumerate(self._there.values()) if state[0] == "f"}
+            states = enumerate(self._there.items())
+            files = {number: name for number, (name, state) in states if state[0] == "f"}
             wanted = answer["want"]
             if not isinstance(wanted, list) or not all(
                 type(number) is int and number in files for number in wanted
             ):
                 raise Refused("it wants what is no file of this folder")
-            self._wanted = wanted
+            self._wanted = [files[number] for number in wanted]
             self._decided.set()

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.local_tree import NEVER
-from jlremote.copies.sync import Synced, SyncRequest, check_conflicts, exchanged, named
+from jlremote.copies.sync import SyncRequest, check_conflicts, exchanged, named
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
 
@@ -23,16 +23,21 @@ def watch(request: SyncRequest, context: Context) -> None:
 
     watching = _Watching(request, context)
     due: float | None = 0.0  # what was saved before the watch began
-    for changed in changes(
-        request.local,
-        watch_filter=lambda _, path: not set(PurePath(path).parts) & set(NEVER),
-        debounce=_MOST_MS,
-        step=_QUIET_MS,
-        rust_timeout=_LOOK_MS,
-        yield_on_timeout=True,
-    ):
-        if changed or (due is not None and time.monotonic() >= due):
-            due = None if watching.sync() else time.monotonic() + _AGAIN_SECONDS
+    try:
+        for changed in changes(
+            request.local,
+            watch_filter=lambda _, path: not set(PurePath(path).parts) & set(NEVER),
+            debounce=_MOST_MS,
+            step=_QUIET_MS,
+            rust_timeout=_LOOK_MS,
+            yield_on_timeout=True,
+        ):
+            if changed or (due is not None and time.monotonic() >= due):
+                due = None if watching.sync() else time.monotonic() + _AGAIN_SECONDS
+    except OSError as failure:
+        why = str(failure).partition(". about ")[0]  # as where inotify reached its limit
+        more = "`sudo sysctl fs.inotify.max_user_watches=1000000` lets it watch more folders"
+        raise JlrError(f"cannot watch `{request.local}`: {why}", hint=more) from failure
 
 
 class _Watching:
@@ -42,31 +47,22 @@ class _Watching:
         self._request, self._note = request, context.progress.note
         self._place = CopyPlace(request.where, context)
         self._report = CopyReport(context.progress)
-        self._report.advance = _unshown  # no step is open
+        self._report.advance = lambda _: None  # no step is open
         self._trouble = ""
 
     def sync(self) -> bool:
         """Sync once, and return whether that was possible."""
         try:
             done = exchanged(self._request, self._report, self._place)
-            self._tell(done)
+            for act, names in (("sent", done.sent), ("deleted", done.deleted)):
+                if names:
+                    self._note(f"{act} {named(names)}")
             check_conflicts(self._request, done)
         except JlrError as failure:
-            self._tell_once("; ".join(filter(None, (failure.message, failure.hint))))
+            trouble = "; ".join(filter(None, (failure.message, failure.hint)))
+            if trouble != self._trouble:
+                self._note(trouble)
+            self._trouble = trouble
             return False
         self._trouble = ""
         return True
-
-    def _tell(self, done: Synced) -> None:
-        for act, names in (("sent", done.sent), ("deleted", done.deleted)):
-            if names:
-                self._note(f"{act} {named(names)}")
-
-    def _tell_once(self, trouble: str) -> None:
-        if trouble != self._trouble:
-            self._note(trouble)
-        self._trouble = trouble
-
-
-def _unshown(text: str) -> None:
-    pass

@@ -134,11 +134,10 @@ def _entries(
 
 def _packed(entry: Entry) -> Iterator[bytes]:
     status = entry.status
-    mode, link = status.st_mode, ""
+    mode = status.st_mode
     if sys.platform == "win32":  # without an executable bit; docker's client does the same
         mode = stat.S_IFMT(mode) | 0o755
-    if stat.S_ISLNK(mode):
-        link = str(entry.path.readlink())
+    link = str(entry.path.readlink()) if stat.S_ISLNK(mode) else ""
     yield tar_archive.header(entry.name, mode, status.st_size, status.st_mtime, link)
     if not stat.S_ISREG(mode):
         return

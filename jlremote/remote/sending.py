@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import importlib.resources
+import pkgutil
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 
 OLDEST = (3, 6)
@@ -88,25 +89,26 @@ def _collect(name: str, sources: dict[str, str]) -> None:
     """Add a module's source, behind those of the modules that it imports."""
     if name in sources:
         return
-    text = _source(name)
-    for other in _imports(ast.parse(text or "")):
+    text = _source(name) or ""
+    for other in _imports(text):
         _collect(other, sources)
     parts = name.split(".")
     for length in range(1, len(parts)):
         sources.setdefault(".".join(parts[:length]), "")
-    sources[name] = text or ""
+    sources[name] = text
 
 
 def _source(name: str) -> str | None:
     """Return the text of a module of ours; `None` of another name, or a package."""
-    package, *parts = name.split(".")
-    file = importlib.resources.files(package).joinpath(*parts[:-1], f"{parts[-1]}.py")
-    return file.read_text("utf-8") if file.is_file() else None
+    package, _, inner = name.partition(".")
+    with suppress(OSError):  # `importlib.resources` would do, and takes long to load
+        return (pkgutil.get_data(package, f"{inner.replace('.', '/')}.py") or b"").decode()
+    return None
 
 
-def _imports(tree: ast.Module) -> Iterator[str]:
+def _imports(text: str) -> Iterator[str]:
     ours = __package__.partition(".")[0]
-    for node in tree.body:
+    for node in ast.parse(text).body if f"from {ours}" in text else ():  # to parse takes long
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == ours:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"

@@ -1,11 +1,12 @@
 """The far end of `jlr sync`: makes a folder like the laptop's, and deletes only what it brought.
 
 It reads the list of what is in the laptop's folder, answers with the numbers of the files that it
-wants, and reads those as a tar archive. They get their names once all have come. The list of what
-it brought is in `OWN`, with the state in which each file was left: what has another state since was
-changed here, and stays.
+wants, and reads those and the names of those that changed meanwhile, each with its length before.
+Files get their names once all have come. The list of what it brought is in `OWN`, with the state in
+which each file was left: what has another state since was changed here, and stays.
 """
 
+import filecmp
 import json
 import os
 import signal
@@ -13,16 +14,13 @@ import stat
 import sys
 import zlib
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Set
 
 OWN = ".jlr-sync"  # the private folder in the destination
-END = (
-    "end"  # the last member of the archive: the numbers of files that changed while they were read
-)
 BUSY = 75  # sysexits.h: EX_TEMPFAIL; another `jlr sync` has the folder
 REFUSED = 76  # the destination is `/` or the home folder
 EMPTY = 78  # the laptop's folder is empty, and all that was brought would go
-SIZE_DIGITS = 12  # of the length of the packed list, which comes before that
+SIZE_DIGITS = 15  # of a length
 _BUSY_SECONDS = 10
 _PIECE = 1 << 20
 
@@ -192,10 +190,10 @@ class _Folder:
 
     def clear(self) -> None:
         """Remove what waits for a name, also that of a sync that was cut."""
-        if os.path.exists(self.new):
-            import shutil
-
-            shutil.rmtree(self.new, ignore_errors=True)
+        with suppress(OSError):
+            for name in os.listdir(self.new):
+                os.unlink(os.path.join(self.new, name))
+            os.rmdir(self.new)
 
 
 class _ArrivedFiles:
@@ -203,35 +201,26 @@ class _ArrivedFiles:
 
     def __init__(self, folder: _Folder, there: Dict[str, State], plan: Plan) -> None:
         self.folder, self.there, self.plan = folder, there, plan
-        self.names = list(there)
         self.waiting: Dict[str, bytes] = {}
         self.sent: List[str] = []
 
-    def receive(self) -> None:
-        """Read the archive to its end."""
-        import tarfile  # slow to load: it is not, where nothing is wanted
+    def receive(self, wanted: List[str], given: BinaryIO) -> None:
+        """Read these files, and which of them changed meanwhile."""
+        for name in wanted:
+            self.waiting[name] = self._write(name, given)
+        for name in json.loads(_whole(given).decode("ascii")):
+            del self.waiting[name]
 
-        ended = None
-        with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
-            for member in archive:
-                source: Any = archive.extractfile(member)
-                archive.members = []  # it would grow with every file
-                if member.name == END:
-                    ended = json.loads(source.read().decode("ascii"))
-                else:
-                    name = self.names[int(member.name)]
-                    self.waiting[name] = self._write(name, source)
-        if ended is None:
-            sys.exit("the archive ends too early")
-        for number in ended:
-            self.waiting.pop(self.names[number], None)
-
-    def _write(self, name: str, source: Any) -> bytes:
+    def _write(self, name: str, given: BinaryIO) -> bytes:
         path = os.path.join(self.folder.new, b"%d" % len(self.waiting))
         _, _, nanoseconds, executable = self.there[name]
-        mode = 0o777 if executable else 0o666
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.writelines(iter(lambda: source.read(_PIECE), b""))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if executable else 0o666)
+        try:
+            for piece in _pieces(given):
+                while piece:
+                    piece = piece[os.write(file, piece) :]
+        finally:
+            os.close(file)
         os.utime(path, ns=(nanoseconds, nanoseconds))
         return path
 
@@ -284,7 +273,7 @@ class _ArrivedFiles:
         if found not in (None, self.plan.found[name]):
             return False  # it was changed a moment ago
         new = self.waiting.get(name, os.path.join(self.folder.new, b"link"))
-        if name in self.plan.compared and not _is_equal(path, new):
+        if name in self.plan.compared and not filecmp.cmp(path, new, shallow=False):
             return False
         if found == ["d"]:
             try:
@@ -302,12 +291,6 @@ class _ArrivedFiles:
         return True
 
 
-def _is_equal(one: bytes, other: bytes) -> bool:
-    import filecmp
-
-    return filecmp.cmp(one, other, shallow=False)
-
-
 def _destination(into: Optional[str], name: str) -> str:
     home = os.path.realpath(os.path.expanduser("~"))
     path = os.path.realpath(os.path.expanduser(into or "."))
@@ -318,10 +301,17 @@ def _destination(into: Optional[str], name: str) -> str:
     return path
 
 
-def _request() -> Dict[str, Any]:
-    packed = sys.stdin.buffer.read(int(sys.stdin.buffer.read(SIZE_DIGITS) or sys.exit(1)))
-    request = json.loads(zlib.decompress(packed).decode("ascii"))
-    return dict(request)
+def _whole(given: BinaryIO) -> bytes:
+    return b"".join(_pieces(given))
+
+
+def _pieces(given: BinaryIO) -> Iterator[bytes]:
+    """Yield what comes next, without its length."""
+    left = int(given.read(SIZE_DIGITS) or sys.exit("it ends too early"))
+    while left:
+        piece = given.read(min(left, _PIECE)) or sys.exit("it ends too early")
+        yield piece
+        left -= len(piece)
 
 
 def _answer(**words: Any) -> None:
@@ -329,7 +319,8 @@ def _answer(**words: Any) -> None:
     sys.stdout.flush()
 
 
-def _run(request: Dict[str, Any]) -> None:
+def _run(given: BinaryIO) -> None:
+    request = json.loads(zlib.decompress(_whole(given)).decode("ascii"))
     top = _destination(request["into"], request["name"])
     folder, there = _Folder(top, request["source"]), dict(request["entries"])
     if not request["dry"]:
@@ -343,26 +334,22 @@ def _run(request: Dict[str, Any]) -> None:
     if request["dry"]:
         arrival.sent = plan.want
     else:
-        _act(folder, arrival, plan)
+        _act(folder, arrival, plan, given)
     sent = [name for name in arrival.sent if there[name] != ["d"]]
     ends = {"deleted": plan.gone, "kept": plan.kept, "conflicts": plan.conflicts}
     _answer(into=top, sent=sent, before=before, **ends)
 
 
-def _act(folder: _Folder, arrival: _ArrivedFiles, plan: Plan) -> None:
-    wanted = set(plan.want)
-    numbers = [
-        number
-        for number, (name, state) in enumerate(arrival.there.items())
-        if name in wanted and state[0] == "f"
-    ]
+def _act(folder: _Folder, arrival: _ArrivedFiles, plan: Plan, given: BinaryIO) -> None:
+    numbers = {name: number for number, name in enumerate(arrival.there)}
+    files = [name for name in plan.want if arrival.there[name][0] == "f"]
     folder.clear()
     try:
         if plan.want:
             os.mkdir(folder.new, 0o700)
-        if numbers:
-            _answer(want=numbers)
-            arrival.receive()
+        if files:
+            _answer(want=[numbers[name] for name in files])
+            arrival.receive(files, given)
         arrival.settle()
     finally:
         folder.clear()
@@ -371,7 +358,8 @@ def _act(folder: _Folder, arrival: _ArrivedFiles, plan: Plan) -> None:
 def main(_argv: List[str]) -> None:
     """Take one folder."""
     try:
-        _run(_request())
+        with open(0, "rb", _PIECE) as given:  # `sys.stdin` reads in small pieces
+            _run(given)
     except OSError as failure:
         where = os.fsdecode(failure.filename or "")
         sys.exit(f"{where}: {failure.strerror}" if where else str(failure))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError, NotFound, TimeOver, Unreachable, Usage
 from jlremote.gpus import choice, host_gpus, snapshot, snapshot_script
+from jlremote.hosts import pools
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of, link_on
 from jlremote.jobs import follow, known_jobs, session_job
@@ -20,6 +21,8 @@ from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.laptop import sessions
+from jlremote.laptop.settings import settings
+from jlremote.laptop.settings.options import is_pool
 from jlremote.laptop.typed_place import resolved
 from jlremote.link.wire.states import State
 from jlremote.listing import listing
@@ -58,7 +61,19 @@ def targets(typed: Sequence[str], what: str, context: Context) -> dict[str, Look
     kind, _, value = what.partition("=")
     if kind not in (END, IDLE, GPUS, TIME_LEFT) or (value and kind in (END, IDLE)):
         raise Usage(f"no `--for {what}`", hint="use `end`, `idle`, `gpus=N` or `time-left=15m`")
-    return dict(_target(word, kind, value, context) for word in typed or (None,))
+    found = dict[str, Look]()
+    for word in typed or (None,):
+        if kind == GPUS and is_pool(word):
+            found.update(_pool(str(word), value, context))
+        else:
+            found.update([_target(word, kind, value, context)])
+    if kind == GPUS and not any(map(_is_host, found)):
+        raise Usage("`--for gpus` needs a host", hint="`jlr list` shows the hosts")
+    return found
+
+
+def _is_host(target: str) -> bool:
+    return "/" not in target.removeprefix("ssh://")
 
 
 def until_done(
@@ -80,6 +95,8 @@ def until_done(
                 yield Happened(name, None, failed.exit_code, failed.message)
             else:
                 yield one.result()
+        if any(not one.exception() and one.result().happened == GPUS for one in done):
+            rest = {one: name for one, name in rest.items() if not _is_host(name)}
 
 
 def until_end(word: str, context: Context) -> Happened:
@@ -109,16 +126,16 @@ def _begun(name: str, look: Look, context: Context) -> futures.Future[Happened]:
 
 def _target(word: str | None, kind: str, value: str, context: Context) -> tuple[str, Look]:
     session, _, run = (word or "").rpartition("/")
-    if kind == GPUS:
-        return _gpus(word or sessions.latest().host, value or "auto", context)
-    if is_run(run) and kind == END:
+    if is_run(run) and kind in (END, GPUS):
         return _run(run, session_selection.chosen(session or None, context), context)
-    is_latest = word is None and kind != IDLE
+    is_latest = word is None and kind not in (IDLE, GPUS)
     job = known_jobs.find(None, context) if is_latest else known_jobs.meant(word, context)
     if is_run(run) or (job is not None and kind == IDLE):
         raise Usage(f"`--for {kind}` is not for `{word}`", hint="leave it out to wait for its end")
-    if job is not None and kind == END:
+    if job is not None and kind in (END, GPUS):
         return job.selector, lambda: _job(job, context)
+    if kind == GPUS:
+        return _gpus(word or sessions.latest().host, value, context)
     if job is not None:
         return _limited(lambda: replace(job, job=job.again()), value, context)
     record = session_selection.chosen(word, context, or_job=True)
@@ -209,9 +226,18 @@ def _rests(kernels: Sequence[Kernel] | None) -> bool:
     return kernels is not None and all(kernel.state in AT_REST for kernel in kernels)
 
 
+def _pool(pool: str, text: str, context: Context) -> Iterator[tuple[str, Look]]:
+    """Yield the hosts of a pool that can be waited for, and note the others."""
+    hosts = settings.load().pool(pool)
+    answers = pools.ask_each(hosts, lambda host, its: _gpus(host, text, its), context)
+    pools.note_silent(answers, context)
+    return (one.answer for one in answers if one.answer is not None)
+
+
 def _gpus(word: str, text: str, context: Context) -> tuple[str, Look]:
     """Return the GPUs of a host, or of a session's host, until `--gpus` would take them."""
-    asked, host = choice.parse_request(text), resolved(word, context.ssh_config).host or word
+    asked = choice.parse_request(text or "auto")
+    host = resolved(word, context.ssh_config).host or word
     if not asked.chosen:
         raise Usage(f"cannot wait for GPUs `{text}`", hint="`gpus`, `gpus=2` and `gpus=0,3` can be")
     link = link_on(host, context)

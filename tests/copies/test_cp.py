@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.copies.staging import leads_out
+from jlremote.copies.local_tree import leads_out
 from tests.cli.terminal import Terminal
 from tests.copies.parts import same
 from tests.lab.accounts import Account, claimed_account

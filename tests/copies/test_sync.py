@@ -211,6 +211,20 @@ def test_with_watch_what_is_saved_is_there_within_seconds_also_after_a_loss(
         terminal.close()
 
 
+def test_more_folders_than_the_system_watches_are_told(owner: Laptop, proj: Path) -> None:
+    limited = (
+        "unshare",
+        "-Ur",
+        "sh",
+        "-c",
+        'echo 1 >/proc/sys/user/max_inotify_watches; "$@"',
+        "-",
+    )
+    told = owner.run(*limited, str(PROGRAMS / "jlr"), "sync", str(proj), "lab:many", "--watch")
+    assert told.status == 1, told
+    assert "file watch limit reached\nhint: `sudo sysctl" in told.stderr, told
+
+
 def test_two_that_watch_into_one_folder_lose_no_file_of_either(
     owner: Laptop, account: Account, proj: Path, tmp_path: Path
 ) -> None:

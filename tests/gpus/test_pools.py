@@ -108,6 +108,21 @@ def test_a_pool_of_which_no_host_answers_tells_why_of_each(pool: Laptop) -> None
         assert told.index("cannot ask `gone`") < told.index("cannot ask `down`")
 
 
+def test_jlr_wait_ends_at_the_first_host_with_gpus_and_the_end_of_a_job(
+    pool: Laptop, gpu_host: GpuHost, second_gpus: Gpus
+) -> None:
+    gpu_host.gpus.occupy(0, os.getpid(), memory=70000)
+    job = ("run", "lab", "--runtime", "none", "--detach", "--name", "trains")
+    assert pool.jlr(*job, "--", "sh", "-c", "exit 3").status == 0
+    waited = pool.jlr("wait", "@all", "lab/trains", "--for", "gpus=2", "--json")
+    events = map(json.loads, waited.stdout.splitlines())
+    told = {(event["name"], event["happened"], event["exit_code"]) for event in events}
+    assert told == {("second", "gpus", 0), ("lab/trains", "end", 3)}, waited
+    assert waited.status == 3, waited
+    failed(pool.jlr("wait", "lab/trains", "--for", "gpus"), 2, "needs a host")
+    assert pool.jlr("job", "rm", "lab/trains", "--yes").status == 0
+
+
 def test_a_session_of_a_pool_starts_where_most_gpu_memory_is_free(
     pool: Laptop, gpu_host: GpuHost, second_gpus: Gpus, container: ContainerFactory
 ) -> None:

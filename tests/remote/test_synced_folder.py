@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from jlremote.laptop import tar_archive
 from jlremote.remote import synced_folder
 from jlremote.remote.sending import program
-from jlremote.remote.synced_folder import BUSY, EMPTY, END, OWN, REFUSED, SIZE_DIGITS, decide
+from jlremote.remote.synced_folder import BUSY, EMPTY, OWN, REFUSED, SIZE_DIGITS, decide
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it runs on the host")
 OLD, NEW = 1_000_000_007, 2_000_000_011  # nanoseconds
@@ -39,7 +38,7 @@ class Far:
         packed = zlib.compress(json.dumps(words).encode("ascii"))
         process = subprocess.Popen(self.argv, stdin=-1, stdout=-1, stderr=-1)
         assert process.stdin is not None
-        process.stdin.write(str(len(packed)).zfill(SIZE_DIGITS).encode() + packed)
+        process.stdin.write(sized(packed))
         process.stdin.flush()
         return process
 
@@ -47,7 +46,7 @@ class Far:
         self,
         texts: Mapping[str, str],
         entries: Mapping[str, list[Any]] | None = None,
-        changed: tuple[int, ...] = (),
+        changed: tuple[str, ...] = (),
         **more: Any,
     ) -> dict[str, Any]:
         """Sync files of these texts; return the last answer, with the names that it `wanted`."""
@@ -58,7 +57,7 @@ class Far:
             answer = json.loads(process.stdout.readline() or "{}")
             wanted = [list(entries)[number] for number in answer.get("want", ())]
             if wanted:
-                data = archive(texts, entries, answer["want"], changed)
+                data = files(texts, entries, answer["want"], changed)
                 process.stdin.write(data)
                 process.stdin.close()
                 answer = json.loads(process.stdout.readline() or "{}")
@@ -75,18 +74,18 @@ class Far:
         }
 
 
-def archive(
+def sized(data: bytes) -> bytes:
+    return str(len(data)).zfill(SIZE_DIGITS).encode() + data
+
+
+def files(
     texts: Mapping[str, str],
     entries: Mapping[str, list[Any]],
     wanted: list[int],
-    changed: tuple[int, ...] = (),
+    changed: tuple[str, ...] = (),
 ) -> bytes:
-    data = b""
-    ended = json.dumps(changed).encode()
-    for name, body in [(str(n), texts[list(entries)[n]].encode()) for n in wanted] + [(END, ended)]:
-        data += tar_archive.header(name, stat.S_IFREG | 0o600, len(body))
-        data += body + tar_archive.padding(len(body))
-    return data + tar_archive.END
+    bodies = (texts[list(entries)[number]].encode() for number in wanted)
+    return b"".join(map(sized, (*bodies, json.dumps(changed).encode())))
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def far(tmp_path: Path) -> Far:
 
 
 def test_a_folder_comes_whole_and_a_second_time_nothing_is_wanted(far: Far) -> None:
-    names = ("a", "-n", "é\n", "\udcff", "it's")
+    names = ("a", "-n", "é\n", "e\u0301", "\udcff", "it's", "データ", "файл", "קובץ", "😀")
     entries = {"d": ["d"], "d/x": file("run", executable=True), "link": ["l", "d/x"]}
     entries |= {
         name: file(name.encode("utf-8", "surrogateescape").decode("latin-1")) for name in names
@@ -155,12 +154,12 @@ def test_a_file_that_changed_there_is_kept_and_an_equal_one_is_taken_over(far: F
     assert far.sync({"b": "b"}, {"b": file("b")})["deleted"] == ["c"]
 
 
-@pytest.mark.parametrize("cut", ["before the files", "in a file", "before the end"])
+@pytest.mark.parametrize("cut", ["before the files", "in a file", "in a length", "before the end"])
 def test_a_cut_leaves_the_old_files_whole_and_the_next_sync_clears_up(far: Far, cut: str) -> None:
     far.sync({"a": "old"})
     entries = {"a": file("new", NEW), "b": file("b" * 5000, NEW)}
-    data = archive({"a": "new", "b": "b" * 5000}, entries, [0, 1])
-    end = {"before the files": 0, "in a file": 2000, "before the end": -2048}[cut]
+    data = files({"a": "new", "b": "b" * 5000}, entries, [0, 1])
+    end = {"before the files": 0, "in a file": 2000, "in a length": -5, "before the end": -1}[cut]
     with far.begin(entries) as process:
         assert process.stdin is not None
         process.stdin.write(data[:end])
@@ -193,12 +192,21 @@ def test_a_cut_among_the_new_names_is_taken_for_no_change_there(
 
 def test_a_file_that_changed_while_it_was_read_stays_old(far: Far) -> None:
     far.sync({"a": "old"})
-    done = far.sync({"a": "mix", "b": "b"}, {"a": file("mix", NEW), "b": file("b")}, changed=(0,))
+    done = far.sync({"a": "mix", "b": "b"}, {"a": file("mix", NEW), "b": file("b")}, changed=("a",))
     assert done["sent"] == ["b"]
     assert far.files() == {"a": "old", "b": "b"}
     assert far.sync({"a": "new", "b": "b"}, {"a": file("new", NEW), "b": file("b")})["sent"] == [
         "a"
     ]
+
+
+@pytest.mark.parametrize("when", [7 * 10**18 + 1, 1 - 10**18])
+def test_a_laptop_whose_clock_is_years_off_sends_each_edit_once(far: Far, when: int) -> None:
+    far.sync({"a": "old"})
+    entries = {"a": file("new", when)}
+    assert far.sync({"a": "new"}, entries)["sent"] == ["a"]
+    assert far.sync({"a": "new"}, entries)["sent"] == []
+    assert far.files() == {"a": "new"}
 
 
 def test_files_folders_and_links_take_each_others_place(far: Far) -> None:
@@ -261,13 +269,13 @@ def test_a_second_sync_waits_for_the_first(far: Far) -> None:
         assert first.stdin is not None
         first.stdout.readline()  # it has the lock
         with far.begin({"a": file("b", NEW)}) as second:
-            first.stdin.write(archive({"a": "a"}, entries, [0]))
+            first.stdin.write(files({"a": "a"}, entries, [0]))
             first.stdin.close()
             assert second.stdout is not None
             assert second.stdin is not None
             assert json.loads(second.stdout.readline())["want"] == [0]
             assert first.wait() == 0
-            second.stdin.write(archive({"a": "b"}, {"a": file("b")}, [0]))
+            second.stdin.write(files({"a": "b"}, {"a": file("b")}, [0]))
     assert far.files() == {"a": "b"}
 
 

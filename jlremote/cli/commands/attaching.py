@@ -167,7 +167,8 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: str
 
     The exit code is the job's own, of a run 1 if its code failed; of several the highest. RUN is of
     the latest session, SESSION/RUN of another. `idle`: no kernel of a session is busy. `gpus=2`:
-    `--gpus 2` would take GPUs of a HOST. `time-left=15m`: Slurm ends a job or session in less.
+    `--gpus 2` would take GPUs of a HOST, the first of several or of a `@POOL`; jobs and runs beside
+    it are waited for to their end. `time-left=15m`: Slurm ends a job or session in less.
 
     Examples:
         jlr wait sweep && jlr cp cont1:result.csv .
