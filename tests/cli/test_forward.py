@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jlremote.cli.screen import terminal
 from jlremote.forwards.address import PortReport
-from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
+from tests.cli.conftest import ADDRESS, PAGE, REPORT, URL, Jlr, Workflows, remember, settle
 
 NAME = "6006-cont1-dgx.localhost"
 TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05Z", None, NAME)
@@ -96,3 +98,36 @@ def test_a_list_tells_below_it_why_a_port_is_taken(jlr: Jlr, workflows: Workflow
     why = "port 6007 is taken by `python3` (process 9)"
     workflows.will("sessions.further_ports.listed", [replace(CLOSED, state="taken", detail=why)])
     assert jlr("forward").stdout.splitlines()[2:] == [f"port 7860: {why}"]
+
+
+ALWAYS = "[hosts.dgx]\nforward-auto = true\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "settings", "browsers"),
+    [
+        ("start dgx cont1", ALWAYS, [""]),
+        ("start dgx cont1 --no-forward-auto", ALWAYS, []),
+        ("start dgx cont1 --no-browser --forward-auto", "", ["none"]),
+        ("start dgx cont1", "", []),
+        ("open cont1", "[defaults]\nbrowser = 'none'\n" + ALWAYS, ["none"]),
+        ("restart cont1", ALWAYS, [""]),
+        ("restart cont1", "[hosts.other]\nforward-auto = true\n", []),
+        ("url cont1", ALWAYS, []),
+    ],
+)
+def test_a_session_that_is_brought_up_is_followed_in_the_background_where_that_is_set(
+    argv: str, settings: str, browsers: list[str], laptop: Path, jlr: Jlr, workflows: Workflows
+) -> None:
+    remember(("dgx", "cont1"))
+    settle(laptop, settings)
+    workflows.will("sessions.start.start", REPORT)
+    workflows.will("sessions.restart.restart", REPORT)
+    workflows.will("sessions.open.address", ADDRESS)
+    workflows.will("forwards.browser.open_in_browser", None)
+    workflows.will("link.client.dial.begin", SimpleNamespace())
+    assert jlr(*argv.split()).code == 0
+    begun = [(words, how) for name, words, how in workflows.calls if name.endswith("dial.begin")]
+    assert [how["env"]["JLR_BROWSER"] for _, how in begun] == browsers
+    words = ("jlremote", "forward", "--auto", "dgx/cont1", "--no-input")
+    assert all(each == words for each, _ in begun)
