@@ -158,14 +158,14 @@ def follow(selector: str | None, context: Context, *, pages: bool) -> Followed:
     except Timeout:
         shown = f"`jlr list {record.selector}` shows its ports"
         raise Busy(f"`{record.selector}` is followed already", hint=shown) from None
-    following = _Following(record, context, pages)
+    following = _Following(record, replace(context, asker=replace(ASKS_NOTHING, obeys=True)), pages)
     try:
         if not (isinstance(context.asker, NeverAsks) and link.disconnected):
             connect(link, context)
         while True:
             following.check()
             with suppress(Unreachable, Busy, Authentication):  # it goes on once that is over
-                undisturbed(link)
+                undisturbed(link_of(record, following.context))
                 yield from following.once()
             time.sleep(_PAUSE_SECONDS)
     finally:
@@ -246,7 +246,6 @@ class _Following:
     def _forwarded(self, port: PortReport) -> PortReport:
         if port.detail or any(known.port == port.port for known in self.record.ports):
             return replace(port, detail=port.detail or "it is forwarded already")
-        self.check()
         made = add(self.record.selector, port.port, self.context, auto=True)
         if made.state == "up":
             return replace(made, program=port.program, since=port.since)
@@ -257,7 +256,7 @@ class _Following:
 def _has_page(port: PortReport) -> bool:
     """Return whether a forwarded port answers with a page under its name in a browser."""
     name, local = port.hostname, port.local_port or 0
-    with suppress(OSError), socket.create_connection((LOCALHOST, local), timeout=5) as program:
+    with suppress(OSError), socket.create_connection((LOCALHOST, local), timeout=10) as program:
         program.sendall(f"GET / HTTP/1.1\r\nHost: {name}:{local}\r\n\r\n".encode())
         return program.recv(64)[:10] in (b"HTTP/1.0 2", b"HTTP/1.1 2", b"HTTP/1.0 3", b"HTTP/1.1 3")
     return False

@@ -202,9 +202,8 @@ def _remember(
     attempt: StartContext, container: Container, forward: ForwardStatus
 ) -> tuple[SessionRecord, tuple[PortReport, ...]]:
     record, held = _record(attempt, container, forward), []
-    ports = {known.port: known for known in record.ports}
-    ports.update({port: PortRecord(port, port) for port in attempt.request.ports})
-    for port, known in sorted(ports.items()):
+    asked = (PortRecord(port, port) for port in attempt.request.ports)
+    for port, known in sorted({each.port: each for each in (*record.ports, *asked)}.items()):
         to = Endpoint(forward.endpoint.place, port, python=forward.server.python)
         if known.on_host:
             to = host_port(attempt.host, port)

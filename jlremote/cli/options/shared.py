@@ -339,8 +339,7 @@ def follow_ports(host: str, name: str) -> None:
 
     given = click.get_current_context().params
     flags = {option: given.get(option.replace("-", "_")) for option in KINDS}
-    chosen = settings.load().chosen(host, flags)
-    if chosen.get("forward-auto"):
+    if (chosen := settings.load().chosen(host, flags)).get("forward-auto"):
         browser = "none" if given.get("no_browser") else str(chosen.get("browser", ""))
         # The record has the ssh configuration; the variable's path may begin in this folder.
         variables = os.environ | {"JLR_SSH_CONFIG": "", "JLR_BROWSER": browser}
