@@ -52,6 +52,7 @@ class NeverAsks:
     """The `Asker` of background work, lists and `--no-input`; `hint` says what to do instead."""
 
     hint: str
+    obeys: bool = False  # whether no link is begun for it that `jlr disconnect` has ended
 
     def ask(self, question: Question) -> str:
         """Refuse.

@@ -18,7 +18,7 @@ LADDER = {
     "entry": "cli",
     "agents": "laptop output place",
     "cli": "agents copies demo doctor editors forwards gpus hosts images jobs "
-    "jupyter kernels laptop listing mounts output place selection sessions",
+    "jupyter kernels laptop link.client listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",
     "copies": "hosts laptop link.client link.wire place selection",
     "demo": "hosts jupyter laptop listing place sessions",

@@ -27,7 +27,7 @@ from jlremote.untrusted import number
 
 # The most lines of each: a container may listen on all ports, in as many processes.
 _ROWS, _HELD = 4000, 1000
-_SCRIPT = rf"""
+_SCRIPT = rf"""# {activity.OURS[0]}
 rows() {{ {LISTENING} | head -n {_ROWS}; }}
 look() {{
   inodes=$(printf '%s\n' "${{rows:-none}}" | sed 's/^ *\([^ ]*  *\)\{{9\}}\([0-9]*\) .*/[\2]/')
@@ -43,7 +43,8 @@ rows=$(rows) told=none
 """
 _AGAIN = """\
 [ "$rows" = "$told" ] && [ "$turns" -lt 60 ] || { look; told=$rows turns=0; }
-turns=$((turns + 1)); rows=$(rows)"""
+turns=$((turns + 1)); rows=$(rows)
+[ $((turns % 5)) -ne 0 ] || printf 'GROUP'""".replace("GROUP", PRINT_GROUP)  # is it wanted?
 Ports = dict[int, PortReport]  # by their numbers there
 
 

@@ -25,6 +25,7 @@ class PortRecord:
     port: int
     local_port: int
     on_host: bool = False  # whether `port` is the host's, and not the container's
+    auto: bool = False  # whether `jlr forward --auto` made it, and ends it again
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
     if not isinstance(entries, list):
         return None
     for entry in entries:
-        known = isinstance(entry, dict) and entry.keys() == {"port", "local_port", "on_host"}
-        if not known or type(entry["on_host"]) is not bool:
+        known = isinstance(entry, dict) and entry.keys() == vars(PortRecord(1, 1)).keys()
+        if not known or not all(type(entry[name]) is bool for name in ("on_host", "auto")):
             return None
         if not all(tcp_port(entry[name]) for name in ("port", "local_port")):
             return None

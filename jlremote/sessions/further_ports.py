@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from jlremote.errors import Busy, JlrError, NotFound, Unreachable
+from jlremote.errors import Authentication, Busy, JlrError, NotFound, Unreachable, Usage
 from jlremote.forwards import listening
 from jlremote.forwards.address import PortReport, report, reports
 from jlremote.forwards.local_ports import check_free, hold, host_port
@@ -18,18 +18,22 @@ from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING, Unreached, connect, link_of, status_of, undisturbed
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jobs.follow import AGAIN_SECONDS, groups
+from jlremote.jobs.follow import groups
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.jupyter.survey import survey
-from jlremote.laptop import sessions
+from jlremote.laptop import paths, sessions
+from jlremote.laptop.record_files import file_name
 from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop.settings import settings
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.runtimes.place import of_container
 from jlremote.place.runtimes.table import runtime_of
+from jlremote.questions import NeverAsks
 from jlremote.selection import destruction, session_selection
 
 # Of what `--auto` finds, as a container may open thousands: lines, and pages, in a minute.
 MOST, MOST_PAGES = 20, 3
+_ENDING_SECONDS, _PAUSE_SECONDS = 2.0, 3.0  # until another one has ended; after a loss
 Followed = Generator[tuple[PortReport, bool]]
 
 
@@ -40,6 +44,7 @@ def add(
     *,
     exact: int | None = None,
     on_host: bool = False,
+    auto: bool = False,
 ) -> PortReport:
     """Forward a port of a session's container, to the same local port if that is free.
 
@@ -76,9 +81,17 @@ def add(
                 to = Endpoint(of_container(runtime, container), port, python=python)
             with _hinted(free):
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
-        known = PortRecord(port, held.local_port, on_host)
-        sessions.save(record.with_port(known))
+        known = PortRecord(port, held.local_port, on_host, auto)
+        sessions.save(_as_it_is(record).with_port(known))  # it may have been stopped meanwhile
     return report(record, known, held)
+
+
+def _as_it_is(record: SessionRecord) -> SessionRecord:
+    """Return the present record of a session; `NotFound` if that was stopped since."""
+    now = sessions.find(record.host, record.name)
+    if now is None or not now.forwarded:
+        raise NotFound("the session was stopped", hint=halted.again(record))
+    return now
 
 
 @contextmanager
@@ -119,14 +132,14 @@ def remove(selector: str | None, port: int, context: Context) -> None:
             commands = [f"jlr forward {shlex.quote(r.selector)} --remove {port}" for r in having]
             raise destruction.unnamed("--remove", len(having), commands)
     record = session_selection.chosen(selector, context)
-    rest = tuple(known for known in record.ports if known.port != port)
-    if rest == record.ports:
+    if port not in {known.port for known in record.ports}:
         raise NotFound(
             f"port {port} of `{record.selector}` is not forwarded",
             hint=f"`jlr forward {record.selector}` lists the forwarded ports",
         )
     link_of(record, context).unforward(record.name, port)
-    sessions.save(replace(record, ports=rest))
+    if now := sessions.find(record.host, record.name):
+        sessions.save(replace(now, ports=tuple(each for each in now.ports if each.port != port)))
 
 
 def follow(selector: str | None, context: Context, *, pages: bool) -> Followed:
@@ -135,15 +148,29 @@ def follow(selector: str | None, context: Context, *, pages: bool) -> Followed:
     Yield each port that is forwarded, has ended (`closed`) or is not forwarded; again, with true,
     where its page is to be opened. Without `pages` no program is sent anything.
     """
-    following = _Following(session_selection.chosen(selector, context), context, pages)
-    connect(link_of(following.record, context), context)
+    from filelock import FileLock, Timeout
+
+    record = session_selection.chosen(selector, context)
+    link, name = link_of(record, context), file_name("forward", record.host, record.name)
+    lock = FileLock(paths.runtime_directory() / name, mode=0o600)
     try:
+        lock.acquire(timeout=_ENDING_SECONDS)
+    except Timeout:
+        shown = f"`jlr list {record.selector}` shows its ports"
+        raise Busy(f"`{record.selector}` is followed already", hint=shown) from None
+    following = _Following(record, replace(context, asker=replace(ASKS_NOTHING, obeys=True)), pages)
+    try:
+        if not (isinstance(context.asker, NeverAsks) and link.disconnected):
+            connect(link, context)
         while True:
-            with suppress(Unreachable, Busy):  # it goes on from there once that is over
+            following.check()
+            with suppress(Unreachable, Busy, Authentication):  # it goes on once that is over
+                undisturbed(link_of(record, following.context))
                 yield from following.once()
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
     finally:
         following.end(set(following.told))
+        lock.release()
 
 
 @dataclass
@@ -154,19 +181,39 @@ class _Following:
     context: Context
     pages: bool
     told: listening.Ports = field(default_factory=dict)
+    _since: float = field(default_factory=time.time)
     _counts: Counter[tuple[str, float]] = field(default_factory=Counter)  # by minute
+
+    def __post_init__(self) -> None:
+        self._was_set = self._is_set()
+        mine = (port for port in self.record.ports if port.auto)  # of one that was killed
+        self.told |= {port.port: PortReport(port.port, port.local_port, "up") for port in mine}
+
+    def check(self) -> None:
+        """Read the record again, and check that the session is still to be followed."""
+        self.record, last = _as_it_is(self.record), sessions.latest_stop()
+        key = (self.record.host, self.record.name)
+        if last and (last.host, last.name) == key and last.stopped > self._since:
+            self.told, self._since = {}, time.time()  # it was started again at once
+        if link_of(self.record, self.context).disconnected:
+            raise JlrError("`jlr disconnect` has ended the connection")
+        with suppress(Usage):  # a person just writes the file
+            if self._was_set and not self._is_set():
+                raise JlrError("`forward-auto` is not set any more")
+
+    def _is_set(self) -> bool:
+        return bool(settings.load().chosen(self.record.host, {}).get("forward-auto"))
 
     def once(self) -> Followed:
         """Follow until the script there ends, as it does with its container."""
-        link, now = link_of(self.record, self.context), None
+        link, seen = link_of(self.record, self.context), False
         for printed in groups(link, listening.script(link, self.record, follow=True)):
-            self.record = session_selection.chosen(self.record.selector, self.context)
-            if not self.record.forwarded:
-                raise NotFound("the session was stopped", hint=halted.again(self.record))
+            self.check()
             now = listening.read(printed, link, self.record, self.told)
-            if now is not None:  # else it is cut
+            if now is not None:  # else it is cut, or empty
+                seen = True
                 yield from self._take(now)
-        if now is None:
+        if not seen:
             raise JlrError(f"cannot see what listens in `{self.record.selector}`")
 
     def end(self, ports: Set[int]) -> list[PortReport]:
@@ -199,7 +246,7 @@ class _Following:
     def _forwarded(self, port: PortReport) -> PortReport:
         if port.detail or any(known.port == port.port for known in self.record.ports):
             return replace(port, detail=port.detail or "it is forwarded already")
-        made = add(self.record.selector, port.port, self.context)
+        made = add(self.record.selector, port.port, self.context, auto=True)
         if made.state == "up":
             return replace(made, program=port.program, since=port.since)
         remove(self.record.selector, port.port, self.context)
@@ -209,7 +256,7 @@ class _Following:
 def _has_page(port: PortReport) -> bool:
     """Return whether a forwarded port answers with a page under its name in a browser."""
     name, local = port.hostname, port.local_port or 0
-    with suppress(OSError), socket.create_connection((LOCALHOST, local), timeout=5) as program:
+    with suppress(OSError), socket.create_connection((LOCALHOST, local), timeout=10) as program:
         program.sendall(f"GET / HTTP/1.1\r\nHost: {name}:{local}\r\n\r\n".encode())
         return program.recv(64)[:10] in (b"HTTP/1.0 2", b"HTTP/1.1 2", b"HTTP/1.0 3", b"HTTP/1.1 3")
     return False

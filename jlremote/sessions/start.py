@@ -202,14 +202,13 @@ def _remember(
     attempt: StartContext, container: Container, forward: ForwardStatus
 ) -> tuple[SessionRecord, tuple[PortReport, ...]]:
     record, held = _record(attempt, container, forward), []
-    ports = {known.port: known.on_host for known in record.ports}
-    ports.update(dict.fromkeys(attempt.request.ports, False))
-    for port, on_host in sorted(ports.items()):
+    asked = (PortRecord(port, port) for port in attempt.request.ports)
+    for port, known in sorted({each.port: each for each in (*record.ports, *asked)}.items()):
         to = Endpoint(forward.endpoint.place, port, python=forward.server.python)
-        if on_host:
+        if known.on_host:
             to = host_port(attempt.host, port)
         status = hold(attempt.host, record.name, to, attempt.context.progress, attempt.undo)
-        record = record.with_port(PortRecord(port, status.local_port, on_host))
+        record = record.with_port(replace(known, local_port=status.local_port))
         held.append(status)
     sessions.save(record)
     if record.notify or (attempt.known and attempt.known.notify):

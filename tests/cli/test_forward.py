@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jlremote.cli.screen import terminal
 from jlremote.forwards.address import PortReport
-from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
+from tests.cli.conftest import ADDRESS, PAGE, REPORT, URL, Jlr, Workflows, remember, settle
 
 NAME = "6006-cont1-dgx.localhost"
 TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05Z", None, NAME)
@@ -96,3 +98,29 @@ def test_a_list_tells_below_it_why_a_port_is_taken(jlr: Jlr, workflows: Workflow
     why = "port 6007 is taken by `python3` (process 9)"
     workflows.will("sessions.further_ports.listed", [replace(CLOSED, state="taken", detail=why)])
     assert jlr("forward").stdout.splitlines()[2:] == [f"port 7860: {why}"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "setting", "browsers"),
+    [
+        ("start dgx cont1 --browser none", "true", ["none"]),
+        ("start dgx cont1 --no-browser --no-forward-auto", "true", []),
+        ("start dgx cont1 --no-browser --forward-auto", "false", ["none"]),
+        ("restart cont1", "true", [""]),
+        ("open cont1 --no-browser", "true", ["none"]),
+        ("url cont1", "true", []),
+    ],
+)
+def test_a_session_is_followed_in_the_background_where_that_is_set(
+    argv: str, setting: str, browsers: list[str], laptop: Path, jlr: Jlr, workflows: Workflows
+) -> None:
+    remember(("dgx", "cont1"))
+    settle(laptop, f"[hosts.dgx]\nforward-auto = {setting}\n")
+    answers = {"open.address": ADDRESS, "start.start": REPORT, "restart.restart": REPORT}
+    for name, answer in answers.items():
+        workflows.will(f"sessions.{name}", answer)
+    workflows.will("link.client.dial.begin", SimpleNamespace())
+    assert jlr(*argv.split()).code == 0
+    begun = [(words, how) for name, words, how in workflows.calls if name.endswith("dial.begin")]
+    words = ("jlremote", "forward", "--auto", "dgx/cont1", "--no-input")
+    assert [how["env"]["JLR_BROWSER"] for to, how in begun if to == words] == browsers

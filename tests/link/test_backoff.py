@@ -6,19 +6,8 @@ import threading
 
 import pytest
 
-from jlremote.errors import (
-    ConnectionRefused,
-    HungUp,
-    JlrError,
-    LinkLost,
-    NotSSH,
-    TooMany,
-)
-from jlremote.link.connection.backoff import (
-    FLAPPING_PAUSE,
-    SHORTEST_PAUSE,
-    Backoff,
-)
+from jlremote.errors import ConnectionRefused, HungUp, JlrError, LinkLost, NotSSH, TooMany
+from jlremote.link.connection.backoff import FLAPPING_PAUSE, SHORTEST_PAUSE, Backoff
 
 
 class Time:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.errors import (
-    ConnectionRefused,
-    JlrError,
-    NeedsAuthentication,
-)
+from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
 from jlremote.link.wire.states import State
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, FakeConnection, FakePerson, until, waiters

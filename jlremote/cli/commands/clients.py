@@ -50,6 +50,7 @@ def open_session(
         jlr open train.ipynb          # a notebook in the latest session
         jlr open --no-browser         # check that it answers, and print the URL
     """
+    from jlremote.laptop import sessions
     from jlremote.sessions.open import address
 
     name = shared.chosen_browser(browser, no_browser)
@@ -57,6 +58,8 @@ def open_session(
     selector, file = _session_or_path(session, path, invocation)
     page = address(selector, file, context, as_shared=as_shared)
     answer_either(shown(page), vars(page))
+    for used in sessions.load_all()[:1]:  # just now
+        shared.follow_ports(used.host, used.name)
     shared.browse(page, context, browser=name, asked=browser is not None)
 
 

@@ -113,7 +113,9 @@ def _follow_ports(session: str | None, invocation: Invocation, browser: str | No
             if opens:
                 shared.browse(port.address, context, browser=browser, asked=False)
             else:
-                answer_either(one_line(f"{port.port} {port.program}{become}"), port.to_json())
+                answer_either(
+                    one_line(f"{port.port} {port.program or '-'}{become}"), port.to_json()
+                )
 
 
 @command("mount")

@@ -79,6 +79,11 @@ if TYPE_CHECKING:
     common=True,
 )
 @option(
+    "--forward-auto/--no-forward-auto",
+    "Forward what listens there, as `jlr forward --auto` does, until `jlr stop`. Default: no.",
+    group="This machine",
+)
+@option(
     "--sync [=DIR]",
     "Send this folder, or DIR, there once it runs (`jlr sync`).",
     group="This machine",
@@ -169,10 +174,10 @@ def start(
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
         answer_either(urls, report.to_json())
         _explain(report, context)
+        shared.follow_ports(report.host, report.name)
         browser = "none" if no_browser else chosen.get("browser")
-        shared.browse(
-            report.address, context, browser=browser, asked=options["browser"] is not None
-        )
+        asked = options["browser"] is not None
+        shared.browse(report.address, context, browser=browser, asked=asked)
         if unsent is not None:  # the session runs all the same
             raise unsent
 

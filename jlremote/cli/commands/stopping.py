@@ -147,6 +147,7 @@ def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None
     request = StopRequest(**options, again=True)
     report = workflow.restart(session, request, invocation.context())
     answer_either(shown(report.address), report.to_json())
+    shared.follow_ports(report.host, report.name)
 
 
 @command("disconnect")

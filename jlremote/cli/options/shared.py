@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -328,6 +329,23 @@ def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     check_browser(flag)
     browser = settings.load().chosen(None, {"browser": flag}).get("browser")
     return None if browser is None else str(browser)
+
+
+def follow_ports(host: str, name: str) -> None:
+    """Begin `jlr forward --auto` in the background, if the command's flags or settings say so."""
+    from jlremote.laptop import paths
+    from jlremote.laptop.settings import settings
+    from jlremote.link.client.dial import begin
+
+    given = click.get_current_context().params
+    flags = {option: given.get(option.replace("-", "_")) for option in KINDS}
+    if (chosen := settings.load().chosen(host, flags)).get("forward-auto"):
+        browser = "none" if given.get("no_browser") else str(chosen.get("browser", ""))
+        # The record has the ssh configuration; the variable's path may begin in this folder.
+        variables = os.environ | {"JLR_SSH_CONFIG": "", "JLR_BROWSER": browser}
+        words = ("jlremote", "forward", "--auto", f"{host}/{name}", "--no-input")
+        log = paths.log_directory() / f"forward-{name}.log"
+        begin(*words, log=log, env=variables, cwd="/").returncode = 0  # it outlives the command
 
 
 def browse(address: Address, context: Context, *, browser: str | None, asked: bool) -> None:

@@ -66,7 +66,7 @@ host container name:pattern profile image image-folder gpus share-gpus:switch vo
 env:list workdir user shm-size ulimit:list ipc network init:switch rm:switch log-opt:list
 packages:list engine-arguments:words runtime sudo:switch python conda-env slurm:switch
 {" ".join(RESOURCES)} sbatch-arg:list module:list pull-on
-idle-stop record:switch notify:switch keep:switch port:port browser editor
+idle-stop record:switch notify:switch keep:switch forward-auto:switch port:port browser editor
 """
 KINDS: Mapping[str, str] = MappingProxyType(
     {name: kind or "text" for name, _, kind in (word.partition(":") for word in _OPTIONS.split())}

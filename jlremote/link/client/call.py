@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jlremote import __version__
-from jlremote.errors import Bug, JlrError, LinkLost, from_json
+from jlremote.errors import Bug, JlrError, LinkLost, Unreachable, from_json
 from jlremote.link.client.dial import NoLink, dial, next_message, start_link, turn
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import Message, is_there, plain_socket, receive, send
@@ -116,6 +116,8 @@ class Caller:
         except NoLink:
             if not start:
                 raise
+            if getattr(self.asker, "obeys", False) and self.files.disconnected.exists():
+                raise Unreachable("disconnected by `jlr disconnect`") from None
             start_link(self.files)
             socket = dial(self.files)
         if not (start and self.restores and self.files.restoring.exists()):

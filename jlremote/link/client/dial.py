@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import Bug, JlrError, from_json
@@ -143,7 +144,8 @@ def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> No
             files.restoring.touch(mode=0o600)
             write_destination(files)
             files.disconnected.unlink(missing_ok=True)
-            process = _spawn(files)
+            config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
+            process = begin("jlremote.link", files.host, *config, log=files.log, pipe=True)
             begun()
             _wait_until_it_listens(process, files)
 
@@ -155,19 +157,17 @@ def turn(files: LinkFiles) -> AbstractContextManager[object]:
     return FileLock(files.starting, mode=0o600, poll_interval=TURN_SECONDS)
 
 
-def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
+def begin(*words: str, log: Path, pipe: bool = False, **how: Any) -> subprocess.Popen[bytes]:
+    """Begin a module, with its arguments, as a process that outlives the terminal."""
     import subprocess  # not needed while a link lives
 
-    config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
     # -P: modules in the current folder must not be imported in place of ours.
     # gil: the link's threads, and paramiko's, need the lock that a free-threaded Python leaves out;
     # Python before 3.13 has always one, and ignores the option.
-    options = ("-P", "-X", "gil=1")
-    command = (sys.executable, *options, "-m", "jlremote.link", files.host, *config)
-    with files.log.open("ab") as log:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **detached()
-        )
+    command = (sys.executable, "-P", "-X", "gil=1", "-m", *words)
+    with log.open("ab") as said:
+        how |= {"stdout": subprocess.PIPE if pipe else said, "stderr": said, **detached()}
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, **how)
 
 
 def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -> None:

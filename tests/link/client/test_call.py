@@ -12,18 +12,12 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Bug, LinkLost
+from jlremote.errors import Bug, LinkLost, Unreachable
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
 from jlremote.link.wire.link_files import LinkFiles, link_files
-from jlremote.link.wire.protocol import (
-    NotProved,
-    authenticate_command,
-    is_there,
-    receive,
-    send,
-)
+from jlremote.link.wire.protocol import NotProved, authenticate_command, is_there, receive, send
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE
 
@@ -105,6 +99,12 @@ def test_a_link_that_never_accepts_is_a_bug_with_its_log(link: FakeLink, caller:
     with pytest.raises(Bug, match="ends as soon as it is used") as bug:
         caller.ask("status")
     assert str(link.files.log) in (bug.value.hint or "")
+
+
+def test_background_work_begins_no_link_that_was_ended_on_purpose(files: LinkFiles) -> None:
+    files.disconnected.touch()
+    with pytest.raises(Unreachable, match="`jlr disconnect`"):
+        Caller(files, NeverAsks("", obeys=True), None, lambda: None).ask("status")
 
 
 def test_a_request_that_was_accepted_is_not_sent_again(link: FakeLink, caller: Caller) -> None:

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.link.wire.protocol import (
-    MESSAGE_BYTES,
-    bytes_of,
-    receive,
-    send,
-    text_of,
-)
+from jlremote.link.wire.protocol import MESSAGE_BYTES, bytes_of, receive, send, text_of
 
 
 @given(st.binary())

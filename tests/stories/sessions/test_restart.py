@@ -20,7 +20,8 @@ from jlremote.sessions import restart as workflow
 from tests.link.fakes import new_server
 from tests.stories.parts import FakeHost, Notes, context
 
-RECORD = SessionRecord("dgx", "cont1", "none", 8901, ports=(PortRecord(6006, 7001),))
+PORTS = (PortRecord(6006, 7001), PortRecord(7860, 7861, auto=True))
+RECORD = SessionRecord("dgx", "cont1", "none", 8901, ports=PORTS)
 SERVER = replace(new_server(1), idle_stop=7200, called="/home/me/venv/bin/python")
 RUNS = Survey(None, Findings("/tmp/jlr-0/cont1", "jupyter-lab", None, (SERVER,)))
 GOES = Container("1", "cont1", True, "then", options=ContainerOptions(remove=True))
