@@ -70,27 +70,22 @@ def test_words_that_ask_for_gpus_are_known(wanted: Resources, gpus: bool) -> Non
         ("Submitted batch job 12", "12", "12"),
         ("12\n4711", "12", "12"),
         ("your quota is fine", "", ""),
+        ("12\n4711", None, ""),  # Slurm is silent
     ],
 )
 def test_among_words_of_the_site_the_id_is_that_of_the_jobs_name(
-    tmp_path: Path, answer: str, listed: str, id_: str
+    tmp_path: Path, answer: str, listed: str | None, id_: str
 ) -> None:
     program = tmp_path / "squeue"
     program.write_text(
-        f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/asked\nprintf 'JOBID\\n{listed}\\n'\n"
+        f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/asked\n"
+        f"printf 'JOBID\\n{listed}\\n'\nexit {int(listed is None)}\n"
     )
     program.chmod(0o755)
     done = submitted(tmp_path, answer)
     assert (done.returncode, done.stdout.strip()) == (0, id_)
     asked = tmp_path / "asked"
     assert not asked.exists() or "--name=t.jlr1" in asked.read_text().splitlines()
-
-
-def test_among_words_of_the_site_a_silent_slurm_gives_no_id(tmp_path: Path) -> None:
-    (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "squeue").chmod(0o755)
-    done = submitted(tmp_path, "12\n4711")
-    assert (done.returncode, done.stdout.strip()) == (0, "")
 
 
 def test_only_what_was_asked_is_sent_and_the_persons_own_words_come_last(tmp_path: Path) -> None:
