@@ -6,19 +6,8 @@ import threading
 
 import pytest
 
-from jlremote.errors import (
-    ConnectionRefused,
-    HungUp,
-    JlrError,
-    LinkLost,
-    NotSSH,
-    TooMany,
-)
-from jlremote.link.connection.backoff import (
-    FLAPPING_PAUSE,
-    SHORTEST_PAUSE,
-    Backoff,
-)
+from jlremote.errors import ConnectionRefused, HungUp, JlrError, LinkLost, NotSSH, TooMany
+from jlremote.link.connection.backoff import FLAPPING_PAUSE, SHORTEST_PAUSE, Backoff
 
 
 class Time:
@@ -64,19 +53,13 @@ def test_half_an_hour_of_failures_is_at_most_a_hundred_and_thirty_attempts() -> 
     assert attempts <= 130
 
 
-def test_a_waiting_request_shortens_the_pause_to_a_second() -> None:
+@pytest.mark.parametrize("error", [REFUSED, HungUp("no word")])  # as a proxy without the host does
+def test_a_waiting_request_shortens_the_pause_to_a_second(error: JlrError) -> None:
     time = Time()
-    time.fail(REFUSED, 10)
+    time.fail(error, 10)
     time.backoff.hurry()
     assert time.pause() <= SHORTEST_PAUSE + 2
     assert time.pause() > 10
-
-
-def test_a_proxy_that_hangs_up_before_the_greeting_counts_as_an_unreachable_host() -> None:
-    time = Time()
-    time.fail(HungUp("no word"), 10)
-    time.backoff.hurry()
-    assert time.pause() <= SHORTEST_PAUSE + 2
 
 
 @pytest.mark.parametrize("error", [NotSSH("busy"), TooMany("wait"), LinkLost("thrown out")])
