@@ -256,9 +256,8 @@ def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(laptop, "[defaults]\neditor = 'zed'\n")
-    workflows.will(
-        "editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None, is_host=False)
-    )
+    place = SimpleNamespace(selector="dgx/cont1", session=None, is_host=False)
+    workflows.will("editors.code.place_of", place)
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")
     assert missing.code == 6

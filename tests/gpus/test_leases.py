@@ -68,22 +68,18 @@ def test_a_settled_lease_lasts_as_long_as_its_process(shared: Path) -> None:
     assert len(listed(shared)) == 1
 
 
-@pytest.mark.parametrize("pid", [("false",), ("echo", "0")])
-def test_a_lease_ends_where_the_container_tells_of_no_process(
-    shared: Path, pid: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("status", "pid", "claims"),
+    [(0, ("false",), []), (0, ("echo", "0"), []), (126, ("echo", "1"), [("start", "cont1")])],
+)
+def test_a_lease_ends_with_its_container_and_stays_the_starts_where_none_was_started(
+    shared: Path, status: int, pid: tuple[str, ...], claims: list[tuple[str, str]]
 ) -> None:
     lease = here("cont1", UUID)
     run(leases.make(lease, ()), shared)
-    run(f"status=0\n{leases.keep_for(lease, pid)}", shared)
-    assert listed(shared) == []
-
-
-def test_a_lease_stays_the_starts_when_no_container_was_started(shared: Path) -> None:
-    lease = here("cont1", UUID)
-    run(leases.make(lease, ()), shared)
-    run(f"status=126\n{leases.keep_for(lease, ('echo', '1'))}", shared)
-    [claim] = found(shared).devices[0].claims
-    assert (claim.kind, claim.name) == ("start", "cont1")
+    run(f"status={status}\n{leases.keep_for(lease, pid)}", shared)
+    assert [(claim.kind, claim.name) for claim in found(shared).devices[0].claims] == claims
+    assert len(listed(shared)) == len(claims)
 
 
 def test_a_folder_that_is_called_like_a_lease_is_not_moved_into(shared: Path) -> None:

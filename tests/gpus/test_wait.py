@@ -63,11 +63,7 @@ def test_who_came_first_is_first_while_signs_of_life_are_fresh() -> None:
 def test_a_place_of_a_process_ends_with_it_as_far_as_it_can_be_seen() -> None:
     now = 10_000.0
     queues = {}
-    for stat in (
-        "7 (python3) S " + "1 " * 18 + "555 1",
-        "7 (python3) S " + "1 " * 18 + "556 1",
-        "",
-    ):
+    for stat in (*(f"7 (python3) S {'1 ' * 18}{start} 1" for start in (555, 556)), ""):
         for seen in (stat, f"hidden\n{stat}"):
             sign = link("waits", "a", now - 5)
             found = [link("queue", "a", 100), [*sign[:2], f"jlr:s-a:{BOOT}:7:555", seen, "ada"]]
@@ -125,13 +121,8 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
     small = (*JOB, "--name", "small", "--gpus", "auto", "--wait=10m", "--", *words)
     with desktop() as desk, waiting(seen_at(ada, desk), *big) as first:
         await_queue(ada, "big")
-        failed(
-            bert.jlr(*JOB, "--gpus", "auto", "--", "true"),
-            7,
-            "others already wait",
-            "`big`",
-            "--wait",
-        )
+        late = bert.jlr(*JOB, "--gpus", "auto", "--", "true")
+        failed(late, 7, "others already wait", "`big`", "--wait")
         with waiting(bert, *small) as second:
             wait_until(lambda: queue_of(ada) == ["big", "small"], "the second in the queue")
             shown = ada.jlr("gpus", "lab").stdout

@@ -162,9 +162,8 @@ def test_the_folder_of_a_jobs_server_is_removed_and_no_process_is_killed(tmp_pat
         sh(scripts.clear(OnNode(BARE, servers_folder=str(tmp_path)), NAME))
         assert not folder.exists()
         assert other.poll() is None
-        assert time.monotonic() - began < 5 * load(), (
-            "a job's shell writes no exit code when it is cancelled"
-        )
+        # A job's shell writes no exit code when it is cancelled.
+        assert time.monotonic() - began < 5 * load()
         other.kill()
 
 
@@ -191,23 +190,21 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
     folder: Path, tmp_path: Path
 ) -> None:
     (folder / "exit").write_text("1\n")
+    secret = folder / "runtime" / "jupyter_cookie_secret"
+    secret.write_text("known to others")
     jupyter = fake_jupyter(tmp_path, 'echo "$@"; echo "$JUPYTER_CONFIG_PATH"; exit 3')
     text = launching("mine", jupyter=jupyter, idle_stop=3600)
     assert sh(text).returncode == 0
     assert (folder / "exit").read_text() == "3\n"
+    assert not secret.exists()
     assert (folder / "launch").read_text() == "mine\n"
     assert (folder / "idle-stop").read_text() == "3600\n"
     options, path = (folder / "jupyter.log").read_text().splitlines()
     assert options.startswith("--no-browser --ip=127.0.0.1 --port=8988")
     assert path.split(":")[0] == str(folder / "config")
     assert {file.name for file in (folder / "config").iterdir()} == {
-        "jupyter_server_config.py",
-        "jupyter_notebook_config.py",
-        "jlr_recorder.py",
-        "jlr_pages.py",
-        "jlr_resumption.py",
-        "jlr_newer.py",
-        "jlr_reloads.py",
+        *("jupyter_server_config.py", "jupyter_notebook_config.py", "jlr_recorder.py"),
+        *("jlr_pages.py", "jlr_resumption.py", "jlr_newer.py", "jlr_reloads.py"),
     }
 
 
@@ -255,14 +252,6 @@ def test_nothing_is_launched_without_its_whole_configuration(folder: Path, tmp_p
     assert done.returncode == 1
     assert not (tmp_path / "launched").exists()
     assert not (folder / "launch").exists()
-
-
-def test_a_launch_leaves_nothing_of_an_earlier_server(folder: Path, tmp_path: Path) -> None:
-    secret = folder / "runtime" / "jupyter_cookie_secret"
-    secret.write_text("known to others")
-    sh(launching("mine", jupyter=fake_jupyter(tmp_path, "exit 3")))
-    assert (folder / "exit").read_text() == "3\n"
-    assert not secret.exists()
 
 
 def begin(text: str) -> subprocess.Popen[str]:
