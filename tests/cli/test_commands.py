@@ -12,17 +12,7 @@ from jlremote.hosts.requests import LogRequest, StopRequest
 from jlremote.images.login import LoginReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopReport
-from tests.cli.conftest import (
-    ADDRESS,
-    BASE,
-    PAGE,
-    REPORT,
-    TOKEN,
-    URL,
-    Jlr,
-    Workflows,
-    remember,
-)
+from tests.cli.conftest import ADDRESS, BASE, PAGE, REPORT, TOKEN, URL, Jlr, Workflows, remember
 
 
 @pytest.mark.parametrize(

@@ -70,11 +70,7 @@ def test_a_start_takes_one_word_or_two(
     ],
 )
 def test_a_run_takes_a_session_in_the_place_of_its_host(
-    words: tuple[str, ...],
-    place: tuple[Any, Any],
-    jlr: Jlr,
-    workflows: Workflows,
-    laptop: Path,
+    words: tuple[str, ...], place: tuple[Any, Any], jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
     settle(laptop, '[defaults]\nhost = "box"\n')
     if words == ("--in", "dgx"):

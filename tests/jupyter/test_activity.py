@@ -62,10 +62,7 @@ def test_a_program_in_a_terminal_of_jupyterlab_is_told_and_nothing_of_an_idle_se
     ("process", "told"),
     [
         (((30, 0, 30, 34817, "/bin/bash"),), "an open shell"),
-        (
-            ((30, 0, 30, 34817, "bash"), (31, 30, 30, 34817, "htop")),
-            "an open shell with `htop`",
-        ),
+        (((30, 0, 30, 34817, "bash"), (31, 30, 30, 34817, "htop")), "an open shell with `htop`"),
         ((adopted(34817, "bash"), (31, 30, 30, 34817, "bash")), "an open shell"),
         ((adopted(0, "sleep 64"), SLEEP), "the job `sleep 64`"),
         (((30, 0, 30, 0, f"sh -c carry {CARRIER} sleep 64"), SLEEP), "the program `sleep 64`"),
@@ -89,10 +86,7 @@ def test_shells_jobs_and_programs_of_the_container_are_told(
         (((1, 0, 1, 34816, "/bin/bash"),), ()),
         (((1, 0, 1, 0, "python train.py"),), ("the program `python train.py`",)),
         ((INIT, (2, 1, 2, 0, "python train.py")), ("the program `python train.py`",)),
-        (
-            ((1, 0, 1, 0, "sh -c loop"), (2, 1, 1, 0, "sleep 1")),
-            ("the program `sh -c loop`",),
-        ),
+        (((1, 0, 1, 0, "sh -c loop"), (2, 1, 1, 0, "sleep 1")), ("the program `sh -c loop`",)),
         (((1, 0, 1, 0, "bash train.sh"),), ("the program `bash train.sh`",)),
         (((1, 0, 1, 0, "tini -- jupyter"), (20, 1, 1, 0, "jupyter-lab")), ()),
         (((20, 0, 20, 0, "jupyter-lab"),), ()),

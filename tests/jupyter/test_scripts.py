@@ -81,9 +81,7 @@ def on_socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
         yield bound
 
 
-def test_a_server_on_the_sessions_socket_is_found_and_awaited(
-    on_socket: socket.socket,
-) -> None:
+def test_a_server_on_the_sessions_socket_is_found_and_awaited(on_socket: socket.socket) -> None:
     assert found().servers == ()
     (Path(on_socket.getsockname()).parents[1] / "launch").write_text("mine\n")
     waiting = subprocess.Popen(["sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -88,7 +88,4 @@ def test_no_name_of_a_kind_makes_it_end_a_kernel(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bridge, "end", lambda *words: called.append(("end", *words[:2])))
     assert kernel_program.main("dgx/cont1", "--end", "connection.json") == 0
     assert kernel_program.main("--end", "dgx/cont1", "42") == 0
-    assert called == [
-        ("dgx/cont1", "--end", Path("connection.json")),
-        ("end", "dgx/cont1", "42"),
-    ]
+    assert called == [("dgx/cont1", "--end", Path("connection.json")), ("end", "dgx/cont1", "42")]

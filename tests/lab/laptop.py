@@ -159,11 +159,7 @@ class Laptop:
     def run(self, *argv: str, timeout: float = 2 * PATIENCE, stdin: str | None = None) -> Result:
         """Run any program with this laptop's environment."""
         return attempt(
-            *argv,
-            timeout=timeout,
-            env=self.environment,
-            stdin=stdin,
-            cwd=self.folder / "home",
+            *argv, timeout=timeout, env=self.environment, stdin=stdin, cwd=self.folder / "home"
         )
 
     def completions(self, line: str) -> list[str]:

@@ -93,10 +93,7 @@ def attempt(
 
 
 def run(
-    *argv: str,
-    timeout: float = 60,
-    env: Mapping[str, str] | None = None,
-    stdin: str | None = None,
+    *argv: str, timeout: float = 60, env: Mapping[str, str] | None = None, stdin: str | None = None
 ) -> str:
     """Run a program and return its stdout.
 

@@ -16,13 +16,10 @@ class Time:
     def __init__(self) -> None:
         self.now = 0.0
         self.changes_at: list[float] = []
-        self.hurry_at: float | None = None
         self.backoff = Backoff(self._changed, clock=lambda: self.now, wait=self._wait)
 
     def _wait(self, event: threading.Event, seconds: float) -> bool:
         self.now += 0 if event.is_set() else seconds
-        if self.hurry_at is not None and self.now >= self.hurry_at:
-            self.backoff.hurry()
         return event.is_set()
 
     def _changed(self) -> bool:

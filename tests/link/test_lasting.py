@@ -12,11 +12,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import (
-    ConnectionRefused,
-    JlrError,
-    NeedsAuthentication,
-)
+from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
 from jlremote.link.connection.backoff import LONGEST_PAUSE, keep_going
 from jlremote.link.wire.protocol import authenticate_link
 from jlremote.link.wire.states import State

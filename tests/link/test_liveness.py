@@ -29,17 +29,13 @@ class Line:
         self, silent_at: float = NEVER, closed_at: float = NEVER, disturbed_at: float = NEVER
     ) -> None:
         self.now = 0.0
-        self.silent_at = silent_at
-        self.closed_at = closed_at
-        self.disturbed_at = disturbed_at
-        self.probes: list[float] = []
+        self.silent_at, self.closed_at, self.disturbed_at = silent_at, closed_at, disturbed_at
 
     def wait_closed(self, timeout: float) -> bool:
         self.now = min(self.now + timeout, max(self.now, self.closed_at))
         return self.now >= self.closed_at
 
     def probe(self, timeout: float) -> float:
-        self.probes.append(self.now)
         if self.now >= self.silent_at:
             self.now += timeout
             raise LinkLost("no answer")

@@ -189,7 +189,7 @@ def test_two_cells_at_once_are_told_apart_while_followed() -> None:
             lines += live.take(stream(f"{kernel} {at}\n", **where))
     text = [line.text for line in lines]
     assert [line for line in text if line.startswith("k")] == [
-        *("k1 0", "k2 0", "k1 1", "k2 1", "k1 2", "k2 2"),
+        *("k1 0", "k2 0", "k1 1", "k2 1", "k1 2", "k2 2")
     ]
     for before, after in itertools.pairwise(text):
         assert before[:1] != "k" or after[:1] != "k", "no heading between two notebooks"

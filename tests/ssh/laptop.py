@@ -140,6 +140,12 @@ class Laptop:
         done = self.ssh("exit 7", answers, host=host)
         return None if done.returncode == 7 else done.stderr or f"status {done.returncode}"
 
+    def get_in(self) -> bool:
+        """Return whether both ways get in; one that does while the other does not is a failure."""
+        theirs, ours = self.theirs(), self.ours()
+        assert (theirs is None) == (ours is None), f"ssh: {theirs}\njlr: {ours!r}"
+        return ours is None
+
     def ssh(
         self, command: str, answers: Sequence[str] = (), host: str = HOST
     ) -> subprocess.CompletedProcess[str]:

@@ -13,14 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError, NoShell
-from jlremote.place.host.contract import (
-    FIELD,
-    GROUP,
-    RECORD,
-    OddAnswer,
-    records,
-    understood,
-)
+from jlremote.place.host.contract import FIELD, GROUP, RECORD, OddAnswer, records, understood
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker, run_steps
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from tests.lab.programs import PATIENCE

@@ -9,19 +9,11 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from jlremote.ssh.login import agent as agent_module
 from jlremote.ssh.login.agent import Agent
-from jlremote.ssh.login.key_files import (
-    UnusableKey,
-    load,
-    public_half,
-)
+from jlremote.ssh.login.key_files import UnusableKey, load, public_half
 from jlremote.ssh.wire_format import string
 
 Answer = Callable[[bytes], bytes]

@@ -17,11 +17,7 @@ from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.login.credentials import Credentials, RefusedSecrets, password_account
 from jlremote.ssh.login.methods import log_in
-from jlremote.ssh.login.user_authentication import (
-    Challenge,
-    Outcome,
-    UserAuthentication,
-)
+from jlremote.ssh.login.user_authentication import Challenge, Outcome, UserAuthentication
 from jlremote.ssh.wire_format import string
 from tests.login.keychain import MemoryKeychain
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,7 @@ from cryptography.hazmat.primitives.serialization.ssh import SSHCertificateType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.errors import (
-    HostKey,
-    HostKeyChanged,
-    NeedsAuthentication,
-)
+from jlremote.errors import HostKey, HostKeyChanged, NeedsAuthentication
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
@@ -49,14 +45,8 @@ def known(tmp_path: Path) -> Path:
 
 
 def destination(known: Path, *, port: int = 22, batch: bool = False, **rules: Any) -> Destination:
-    return Destination(
-        "lab",
-        HOST,
-        port,
-        "me",
-        host_key=HostKeyRules(user_files=(known,), **rules),
-        login=LoginRules(batch=batch),
-    )
+    host_key, login = HostKeyRules(user_files=(known,), **rules), LoginRules(batch=batch)
+    return Destination("lab", HOST, port, "me", host_key=host_key, login=login)
 
 
 def remember(known: Path, name: str, key: Ed25519PrivateKey, marker: str = "") -> None:
@@ -108,15 +98,8 @@ def test_a_forged_signature_does_not_count(known: Path) -> None:
 def test_an_authority_with_a_forbidden_algorithm_does_not_count(known: Path) -> None:
     authority = new_key()
     remember(known, HOST, authority, "@cert-authority")
-    where = destination(known)
-    strict = Destination(
-        where.host,
-        where.hostname,
-        22,
-        "me",
-        host_key=where.host_key,
-        algorithms=Algorithms(authorities=("rsa-sha2-512",)),
-    )
+    algorithms = Algorithms(authorities=("rsa-sha2-512",))
+    strict = replace(destination(known), algorithms=algorithms)
     with pytest.raises(NeedsAuthentication):
         verify(strict, host_certificate(new_key(), authority), Person())
 
