@@ -12,6 +12,7 @@ import pytest
 
 from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
 from jlremote.place.runtimes.engine.kinds import DOCKER
+from tests.lab.programs import write_program
 
 # Runs what is to be run in the container on this machine.
 ENGINE = """\
@@ -48,10 +49,10 @@ class Desk:
         """Let the engine run commands in the container so, and tell its changes so."""
         program = self.root / "bin/docker"
         program.parent.mkdir(exist_ok=True)
-        program.write_text(
-            ENGINE.replace("EXEC", execute).replace("RUNNING", running).replace("DIFF", diff)
+        write_program(
+            program,
+            ENGINE.replace("EXEC", execute).replace("RUNNING", running).replace("DIFF", diff),
         )
-        program.chmod(0o700)
 
     def save(self) -> subprocess.CompletedProcess[str]:
         """Run a command that prints which secrets are in the image."""

@@ -22,7 +22,7 @@ from jlremote.place.host.contract import GROUP
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.on_node import OnNode
 from jlremote.sessions import logs
-from tests.lab.programs import load, wait_until
+from tests.lab.programs import load, start_time, wait_until, write_program
 from tests.outages.parts import within
 
 BARE = Bare()
@@ -106,11 +106,6 @@ def test_every_session_of_the_host_is_probed(folder: Path, listener: socket.sock
     assert [len(read_probe(group).servers) for group in groups] == [1, 0]
 
 
-def start_time(pid: int) -> str:
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[19]
-
-
 def test_a_server_that_does_not_end_is_asked_to(folder: Path) -> None:
     server = subprocess.Popen(["sleep", "60"])
     try:
@@ -179,8 +174,7 @@ def test_the_log_is_cut_at_a_moment_by_the_servers_clock(folder: Path) -> None:
 def fake_jupyter(tmp_path: Path, script: str) -> str:
     """Return shell text that runs a program in Jupyter's place."""
     program = tmp_path / "jupyter-lab"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o700)
+    write_program(program, f"#!/bin/sh\n{script}\n")
     return f"set -- {program}\n"
 
 

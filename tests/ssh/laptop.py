@@ -18,7 +18,7 @@ from jlremote.ssh.connect import connect
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
-from tests.lab.programs import PATIENCE, run
+from tests.lab.programs import PATIENCE, run, write_program
 from tests.lab.sshd import SSHServer, make_key
 
 HOST = "lab"
@@ -165,8 +165,7 @@ class Laptop:
         waiting = self.folder / "answers"
         waiting.write_text("".join(f"{answer}\n" for answer in answers))
         askpass = self.folder / "askpass"
-        askpass.write_text(_ASKPASS.format(answers=shlex.quote(str(waiting))))
-        askpass.chmod(0o755)
+        write_program(askpass, _ASKPASS.format(answers=shlex.quote(str(waiting))))
         asking = {"SSH_ASKPASS": str(askpass), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"}
         kept = {name: value for name, value in os.environ.items() if name != "SSH_AUTH_SOCK"}
         return kept | asking | self.environment

@@ -13,16 +13,17 @@ from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_gpus
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.process_mark import STAYS
+from tests.lab.programs import write_program
 
 
 def submitted(folder: Path, answer: str, *, status: int = 0) -> subprocess.CompletedProcess[str]:
     """Run the script of a submission with an `sbatch` that gives this answer."""
     program = folder / "sbatch"
-    program.write_text(
+    write_program(
+        program,
         f'#!/bin/sh\nprintf "%s\\n" "$@" >{folder}/argv\ncat >{folder}/script\n'
-        f"cat <<'END'\n{answer}\nEND\nexit {status}\n"
+        f"cat <<'END'\n{answer}\nEND\nexit {status}\n",
     )
-    program.chmod(0o755)
     wanted = Resources(gres="gpu:2", time="8:00:00", cpus="4", arguments=("--requeue",))
     script = f"echo hello | {{\n{SLURM.submit('t.jlr1', '/home/a%b/log', wanted)}}}"
     return subprocess.run(
@@ -77,11 +78,11 @@ def test_among_words_of_the_site_the_id_is_that_of_the_jobs_name(
     tmp_path: Path, answer: str, listed: str | None, id_: str
 ) -> None:
     program = tmp_path / "squeue"
-    program.write_text(
+    write_program(
+        program,
         f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/asked\n"
-        f"printf 'JOBID\\n{listed}\\n'\nexit {int(listed is None)}\n"
+        f"printf 'JOBID\\n{listed}\\n'\nexit {int(listed is None)}\n",
     )
-    program.chmod(0o755)
     done = submitted(tmp_path, answer)
     assert (done.returncode, done.stdout.strip()) == (0, id_)
     asked = tmp_path / "asked"
@@ -216,8 +217,7 @@ def test_steps_are_over_only_if_slurm_says_so(tmp_path: Path, said: str, status:
         ("squeue", f"echo '{said}'; case '{said}' in *error*) exit 1;; esac"),
         ("scancel", f'echo "$@" >{tmp_path}/cancelled'),
     ):
-        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / program).chmod(0o755)
+        write_program(tmp_path / program, f"#!/bin/sh\n{text}\n")
     done = subprocess.run(
         ("sh", "-c", SLURM.end_steps("12", "mark")),
         env={"PATH": f"{tmp_path}:/usr/bin:/bin"},

@@ -21,7 +21,7 @@ from jlremote.place.host.shell_text import (
     wait_while,
 )
 from jlremote.place.host.sudo import SUDO, SUDO_IF_KNOWN, endable, given, programs
-from tests.lab.programs import SYSTEM_PATH, lives, wait_until
+from tests.lab.programs import SYSTEM_PATH, lives, wait_until, write_program
 from tests.place.host.parts import OLD_SUDO
 from tests.place.host.shells import SHELLS, run_sh
 
@@ -122,8 +122,7 @@ def test_a_script_is_shown_without_what_it_gives_to_stdin() -> None:
 @pytest.mark.lab  # it takes seconds
 def test_a_command_ends_though_sudo_passes_on_no_signals(tmp_path: Path) -> None:
     sudo = tmp_path / "sudo"
-    sudo.write_text(OLD_SUDO)
-    sudo.chmod(0o755)
+    write_program(sudo, OLD_SUDO)
     text = until_hang_up(endable((*SUDO, "sh", "-c", "echo $$; sleep 600")))
     with subprocess.Popen(
         ("sh", "-c", text),

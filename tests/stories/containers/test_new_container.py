@@ -17,7 +17,7 @@ from jlremote.gpus.leases import Lease
 from jlremote.hosts.requests import StartRequest
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import ContainerSpec
-from tests.lab.programs import wait_until
+from tests.lab.programs import wait_until, write_program
 from tests.stories.containers.parts import Answer, Start, inspected, refused, start
 
 SPEC = ContainerSpec("cont1", "torch")
@@ -54,8 +54,7 @@ def test_a_container_gets_a_network_of_its_own_unless_one_was_chosen(
 def test_the_end_of_its_script_does_not_end_a_creation_unseen(tmp_path: Path) -> None:
     """Docker would finish it after the rollback has looked, which waits for its client."""
     docker = tmp_path / "docker"
-    docker.write_text('#!/bin/sh\n[ "$1" != create ] || { : >"$0.1"; sleep 0.5; : >"$0.2"; }')
-    docker.chmod(0o700)
+    write_program(docker, '#!/bin/sh\n[ "$1" != create ] || { : >"$0.1"; sleep 0.5; : >"$0.2"; }')
     begun, path = creating(RUNS), f"{tmp_path}:{os.environ['PATH']}"
     new_container.create(begun.context, SPEC, AllocatedGpus())
     argv = ("sh", "-c", *begun.host.texts("create"))
