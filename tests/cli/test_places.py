@@ -100,11 +100,8 @@ def test_a_session_stands_for_its_host(
     words: tuple[str, ...], host: str, note: str, jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
     settle(laptop, '[defaults]\nhost = "box"\n')
-    story = {
-        "gpus": "gpus.host_gpus.inventory",
-        "images": "images.save.images",
-        "runs": "jobs.known_jobs.listed",
-    }[words[0]]
+    stories = {"images": "images.save.images", "runs": "jobs.known_jobs.listed"}
+    story = stories.get(words[0], "gpus.host_gpus.inventory")
     workflows.will(story, JlrError("asked"))
     outcome = jlr(*words)
     assert "asked" in outcome.stderr

@@ -23,9 +23,7 @@ from jlremote.place.runtimes.runtime import Container
 from jlremote.sessions import start
 from tests.stories.parts import SERVER, FakeHost, context
 
-CONTAINER = Container(
-    "c0ffee", "cont1", running=True, started_at="2026-01-01", addresses=("10.0.0.2",)
-)
+CONTAINER = Container("c0ffee", "cont1", True, "2026-01-01", addresses=("10.0.0.2",))
 REFUSED = Busy("no local port is free")
 
 
