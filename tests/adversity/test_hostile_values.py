@@ -189,10 +189,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
     "definition": (apptainer.read_definition, json.loads(apptainer.written_definition(SPEC))),
     "notebook": (lambda text: notebook_copy.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
     "a wait": (kept_jobs.waits, {"place": 1, "why": "x"}),
-    "runtime file": (
-        lambda text: read_probe(probed(server(text))),
-        FACTS,
-    ),
+    "runtime file": (lambda text: read_probe(probed(server(text))), FACTS),
     "frame": (lambda text: _message(text.encode("utf-8", "replace")), {"op": "status"}),
 }
 _GPU = answer(

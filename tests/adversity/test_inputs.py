@@ -81,8 +81,7 @@ def test_no_argument_list_is_a_bug_or_hangs(
 
 
 @pytest.mark.parametrize(
-    ("host", "code"),
-    [("\udcff", 2), LONG("a\nb", 2), LONG("a..b", 6), ("u@-oProxyCommand=id", 2)],
+    ("host", "code"), [("\udcff", 2), LONG("a\nb", 2), LONG("a..b", 6), ("u@-oProxyCommand=id", 2)]
 )
 def test_a_real_link_refuses_what_is_no_host(host: str, code: int, process: Jlr) -> None:
     outcome = process("--no-input", "--", "list", host)

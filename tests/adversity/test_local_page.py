@@ -117,8 +117,7 @@ def test_an_output_opens_no_terminal_and_installs_nothing(local: Local) -> None:
 def test_an_output_starts_kernels_of_the_session_only(local: Local, session: Session) -> None:
     before = {kernel["id"] for kernel in session.ask("api/kernels")}
     answers = local.asked(
-        ("POST", "api/kernels", {"name": "python3"}),
-        ("POST", "api/kernels", {"name": "here"}),
+        ("POST", "api/kernels", {"name": "python3"}), ("POST", "api/kernels", {"name": "here"})
     )
     assert [status for status, _ in answers.values()] != [201, 201]
     started = {kernel["id"] for kernel in session.ask("api/kernels")} - before

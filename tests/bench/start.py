@@ -50,12 +50,7 @@ class Contest:
 class Bench:
     """The lab, and one container with a running Jupyter in it."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        laptop: Laptop,
-        containers: ContainerFactory,
-    ) -> None:
+    def __init__(self, engine: Engine, laptop: Laptop, containers: ContainerFactory) -> None:
         self.laptop = laptop
         self._engine = engine
         self._containers = containers
@@ -208,11 +203,7 @@ def run_to_its_end(
         CalledProcessError: it failed, or was killed after `patience` seconds.
     """
     with subprocess.Popen(
-        argv,
-        env=environment,
-        stdin=stdin,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        argv, env=environment, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         impatience = threading.Timer(patience, process.kill)
         impatience.start()

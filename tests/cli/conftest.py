@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -68,14 +69,8 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a home of its own, without settings, sessions or a display."""
     for name in [name for name in os.environ if name.startswith(("JLR_", "XDG_"))]:
         monkeypatch.delenv(name)
-    for name in (
-        "DISPLAY",
-        "WAYLAND_DISPLAY",
-        "BROWSER",
-        "NO_COLOR",
-        "FORCE_COLOR",
-        "DBUS_SESSION_BUS_ADDRESS",
-    ):
+    screen = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "NO_COLOR", "FORCE_COLOR")
+    for name in (*screen, "DBUS_SESSION_BUS_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
     run = tmp_path / "run"
     run.mkdir(mode=0o700)
@@ -104,11 +99,8 @@ class Workflows:
     def take_over(self, name: str) -> None:
         """Stand in for the function `name` of a workflow."""
         module, _, function = name.rpartition(".")
-        self.patch.setattr(
-            import_module(f"jlremote.{module}"),
-            function,
-            lambda *arguments, **options: self._call(name, *arguments, **options),
-        )
+        stand_in = partial(self._call, name)
+        self.patch.setattr(import_module(f"jlremote.{module}"), function, stand_in)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         self.calls.append((name, arguments, options))
@@ -193,11 +185,8 @@ def remember(*records: tuple[str, str]) -> None:
     folder = paths.state_directory() / "sessions"
     for age, (host, name) in enumerate(records):
         before = set(folder.glob("*"))
-        sessions.save(
-            sessions.SessionRecord(
-                host=host, name=name, runtime="docker", local_port=8888 + age, last_used=1e9 - age
-            )
-        )
+        record = sessions.SessionRecord(host, name, "docker", 8888 + age, last_used=1e9 - age)
+        sessions.save(record)
         for file in set(folder.glob("*")) - before:
             os.utime(file, (1e9 - age, 1e9 - age))
 

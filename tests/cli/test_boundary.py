@@ -97,11 +97,7 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("start", "dgx", "--gpus", ""), "`--gpus` has no value", "leave it out"),
         (("start", "x", "--env-file", "/"), "`--env-file`: `/` is a directory", "jlr start -h"),
         (("stop", "--al"), "no such option `--al`", "`jlr stop -h`"),
-        (
-            ("image", "login", "--forge"),
-            "no such option `--forge`",
-            "`jlr image login -h` shows",
-        ),
+        (("image", "login", "--forge"), "no such option `--forge`", "`jlr image login -h` shows"),
         (("start", "x", "--prune"), "no such option `--prune`", "`jlr start -h` shows"),
         (("start", "--image"), "`--image` requires an argument", "`jlr start -h` shows"),
         (("run", "x", "--imag", "y", "ls"), "no such option `--imag`", "did you mean `--image`?"),

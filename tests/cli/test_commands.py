@@ -12,17 +12,7 @@ from jlremote.hosts.requests import LogRequest, StopRequest
 from jlremote.images.login import LoginReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopReport
-from tests.cli.conftest import (
-    ADDRESS,
-    BASE,
-    PAGE,
-    REPORT,
-    TOKEN,
-    URL,
-    Jlr,
-    Workflows,
-    remember,
-)
+from tests.cli.conftest import ADDRESS, BASE, PAGE, REPORT, TOKEN, URL, Jlr, Workflows, remember
 
 
 @pytest.mark.parametrize(
@@ -115,9 +105,8 @@ def test_logs_pass_on_where_to_begin(
 def test_stop_and_rm_print_what_they_did(
     verb: str, flags: tuple[str, ...], request_: StopRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will(
-        "sessions.stop.stop", StopReport("cont1", "dgx", ("stopped Jupyter", "released 8888"))
-    )
+    done = StopReport("cont1", "dgx", ("stopped Jupyter", "released 8888"))
+    workflows.will("sessions.stop.stop", done)
     outcome = jlr(verb, "cont1", *flags)
     assert outcome.stdout == "dgx/cont1: stopped Jupyter, released 8888\n"
     assert workflows.arguments("sessions.stop.stop")[:2] == ("cont1", request_)
@@ -138,6 +127,8 @@ def test_several_sessions_are_stopped_though_one_is_busy(jlr: Jlr, workflows: Wo
 STOPPED = StopReport("cont1", "dgx", ("stopped Jupyter",))
 LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
 RENEWED = RenewReport("c", "zih", "8", "7")
+ALL_OF_IT = {"url": URL, "page": PAGE, "base": BASE, "token": TOKEN}
+FORGOTTEN = {"host": "dgx", "registry": "nvcr.io", "forgotten": ["x"]}
 
 
 @pytest.mark.parametrize(
@@ -149,25 +140,10 @@ RENEWED = RenewReport("c", "zih", "8", "7")
         (("open", "--no-browser"), "sessions.open.address", ADDRESS, {"url": URL, "page": PAGE}),
         (("restart", "c", "--force"), "sessions.restart.restart", REPORT, REPORT.to_json()),
         (("start", "c", "--renew"), "sessions.restart.renew", RENEWED, vars(RENEWED)),
-        (
-            ("url", "c"),
-            "sessions.open.address",
-            ADDRESS,
-            {"url": URL, "page": PAGE, "base": BASE, "token": TOKEN},
-        ),
-        (
-            ("image", "push", "dgx", "a/b"),
-            "images.pull.push",
-            None,
-            {"host": "dgx", "image": "a/b"},
-        ),
+        (("url", "c"), "sessions.open.address", ADDRESS, ALL_OF_IT),
+        (("image", "push", "h", "a/b"), "images.pull.push", None, {"host": "h", "image": "a/b"}),
         (("image", "login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
-        (
-            ("image", "login", "dgx", "--forget"),
-            "images.login.log_out",
-            ["this machine's keychain"],
-            {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
-        ),
+        (("image", "login", "dgx", "--forget"), "images.login.log_out", ["x"], FORGOTTEN),
         (("disconnect", "dgx"), "selection.destruction.disconnect", ["dgx"], [{"host": "dgx"}]),
         (("mount", "--unmount", "x"), "mounts.unmount.unmount", "/home/x", [{"local": "/home/x"}]),
         (("mount", "--unmount", "--all"), "mounts.unmount.unmount_all", [], []),

@@ -96,10 +96,7 @@ def ssh_config(laptop: Path) -> Path:
 
 def test_hosts_come_from_the_ssh_config_and_what_it_includes(ssh_config: Path) -> None:
     assert host_names(str(ssh_config)) == ["gpu.lab.org", "dgx", "dgx-old", "login"]
-
-
-def test_without_an_ssh_config_there_are_no_hosts(laptop: Path) -> None:
-    assert host_names(str(laptop / "missing")) == []
+    assert host_names(str(ssh_config.with_name("missing"))) == []
 
 
 Complete = Callable[[str], list[str]]
@@ -161,7 +158,9 @@ def test_another_ssh_config_gives_other_hosts(complete: Complete, laptop: Path) 
     assert complete(f"jlr --ssh-config {laptop}/other start e") == ["elsewhere"]
 
 
-def test_profiles_and_pools_come_from_the_settings(complete: Complete, laptop: Path) -> None:
+def test_profiles_and_pools_come_from_the_settings_and_nothing_from_what_cannot_be_read(
+    complete: Complete, laptop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = settle(laptop, "[profiles.torch]\n[profiles.jax]\n[pools.lab]\nhosts = ['dgx']\n")
     assert complete("jlr start dgx --profile t") == ["torch"]
     assert complete("jlr gpus @") == ["@lab"]
@@ -169,11 +168,6 @@ def test_profiles_and_pools_come_from_the_settings(complete: Complete, laptop: P
     assert "twin.dgx.jlr" in complete("jlr proxy t")
     config.write_text("not toml")
     assert complete("jlr start dgx --profile t") == []
-
-
-def test_unreadable_state_has_no_candidates(
-    complete: Complete, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
     assert complete("jlr open ") == []
     assert "dgx" in complete("jlr start ")

@@ -119,14 +119,9 @@ def test_its_own_session_is_the_default_and_its_hosts_gpus_are_shown(
         jlr("gpus", *place)
         assert workflows.calls.pop()[1][0] == "dgx"
     refused(jlr("gpus", "lab"))
-    for words in (
-        ("--", "ls"),
-        ("cont1", "--", "ls"),
-        ("train.ipynb",),
-        ("--in", "cont1", "a.ipynb"),
-    ):
+    for line in ("-- ls", "cont1 -- ls", "train.ipynb", "--in cont1 a.ipynb"):
         workflows.will("jobs.begin.run", click.Abort())
-        jlr("run", *words)
+        jlr("run", *line.split())
         request = workflows.calls.pop()[1][0]
         assert (request.wanted.host, request.inside) == ("dgx", "cont1")
 

@@ -90,10 +90,8 @@ def test_output_that_cannot_be_written_is_one_clear_error() -> None:
     )
     with Path("/dev/full").open("wb") as full:
         done = python(script, stdout=full)
-    assert (done.returncode, done.stderr) == (
-        1,
-        b"cannot write the output: no space left on device\n",
-    )
+    told = b"cannot write the output: no space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 @pytest.fixture

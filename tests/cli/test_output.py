@@ -105,13 +105,8 @@ def test_a_copy_is_told_with_what_is_in_it(jlr: Jlr, workflows: Workflows, tmp_p
     assert "some output of 1 of them was not recorded" in outcome.stderr
     assert "3 further runs" in outcome.stderr
     told = json.loads(jlr("output", "--save", str(copy), "--json").stdout)
-    assert told == {
-        "file": str(copy),
-        "notebook": "work/a.ipynb",
-        "cells": 2,
-        "homeless": 3,
-        "incomplete": 1,
-    }
+    counts = {"cells": 2, "homeless": 3, "incomplete": 1}
+    assert told == {"file": str(copy), "notebook": "work/a.ipynb"} | counts
 
 
 @pytest.mark.parametrize(

@@ -70,11 +70,7 @@ def test_a_start_takes_one_word_or_two(
     ],
 )
 def test_a_run_takes_a_session_in_the_place_of_its_host(
-    words: tuple[str, ...],
-    place: tuple[Any, Any],
-    jlr: Jlr,
-    workflows: Workflows,
-    laptop: Path,
+    words: tuple[str, ...], place: tuple[Any, Any], jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
     settle(laptop, '[defaults]\nhost = "box"\n')
     if words == ("--in", "dgx"):
@@ -104,11 +100,8 @@ def test_a_session_stands_for_its_host(
     words: tuple[str, ...], host: str, note: str, jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
     settle(laptop, '[defaults]\nhost = "box"\n')
-    story = {
-        "gpus": "gpus.host_gpus.inventory",
-        "images": "images.save.images",
-        "runs": "jobs.known_jobs.listed",
-    }[words[0]]
+    stories = {"images": "images.save.images", "runs": "jobs.known_jobs.listed"}
+    story = stories.get(words[0], "gpus.host_gpus.inventory")
     workflows.will(story, JlrError("asked"))
     outcome = jlr(*words)
     assert "asked" in outcome.stderr

@@ -1,4 +1,4 @@
-"""What is said of a host, out of what hosts have really printed."""
+"""What is said of a host, out of what hosts have really printed, and in which order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from dataclasses import replace
 import pytest
 
 from jlremote.doctor import host_checks, trial
-from jlremote.doctor.diagnosis import Check, Diagnosis, Finding
+from jlremote.doctor.diagnosis import (
+    Check,
+    Diagnosis,
+    Finding,
+    Mark,
+    fail,
+    fine,
+    from_error,
+    skip,
+    verdict,
+    warn,
+)
 from jlremote.doctor.host_checks import ConnectionFacts
 from jlremote.doctor.host_facts import HostFacts, read_facts, steps
 from jlremote.errors import (
@@ -19,6 +30,7 @@ from jlremote.errors import (
     NameNotResolved,
     NeedsAuthentication,
     NoShell,
+    NotFound,
     NotSSH,
     Usage,
 )
@@ -84,13 +96,9 @@ def test_a_host_that_is_well() -> None:
     assert {finding.mark for finding in found} == {"ok"}
     texts = {finding.check: finding.text for finding in found}
     assert texts["system"] == "Ubuntu 22.04.4 LTS, x86_64"
-    assert texts["disk"] == (
-        "299 GB free in /home/ada; 299 GB free in /tmp; 299 GB free in /var/lib/docker"
-    )
+    disk = "299 GB free in /home/ada; 299 GB free in /tmp; 299 GB free in /var/lib/docker"
+    assert texts["disk"] == disk
     assert texts["driver"] == "550.54.15, 1x NVIDIA H200"
-
-
-def test_the_version_of_the_open_driver_is_read_too() -> None:
     assert facts(driver=said(OPEN_NVRM)).driver == "570.86.10"
 
 
@@ -127,15 +135,12 @@ def test_words_of_the_host_in_a_command_are_quoted() -> None:
 
 def test_disks_that_are_full_scarce_or_out_of_files() -> None:
     full = said("/home/ada\n", 1, "cat: write error: No space left on device\n")
-    assert of("disk", home=full).text == (
-        "nothing can be written to /home/ada: No space left on device"
-    )
+    told = "nothing can be written to /home/ada: No space left on device"
+    assert of("disk", home=full).text == told
     scarce = said(DF.replace("292368560", "292368").replace("/home/ada", "/var/lib/docker"))
     found = of("disk", storage=scarce)
-    assert (found.mark, found.text) == (
-        "warning",
-        "little space is left: 299 MB free in /var/lib/docker",
-    )
+    told = "little space is left: 299 MB free in /var/lib/docker"
+    assert (found.mark, found.text) == ("warning", told)
     assert found.mend == ("df -h", "docker system df")
 
 
@@ -160,11 +165,8 @@ def test_whether_there_are_gpus_is_not_known_where_nvidia_smi_does_not_answer() 
 
 
 def test_a_driver_updated_since_boot_is_reported_in_its_own_words() -> None:
-    broken = replace(
-        facts(),
-        gpus=CannotAsk("`nvidia-smi` on `dgx` lists no GPUs: Driver/library version mismatch"),
-    )
-    found = finding("driver", host_checks.CHECKS, broken)
+    why = CannotAsk("`nvidia-smi` on `dgx` lists no GPUs: Driver/library version mismatch")
+    found = finding("driver", host_checks.CHECKS, replace(facts(), gpus=why))
     assert "version mismatch" in found.text
     assert "reboot" in found.mend[0]
 
@@ -281,10 +283,8 @@ SLURM_SAID = "slurm-wlm 22.05.8\n\x1dJOBID PARTITION\n\x1dgpu (up to 2:00:00)\n\
 
 def test_a_scheduler_is_named_with_the_partitions_and_accounts() -> None:
     found = finding("scheduler", host_checks.CLUSTER, facts(scheduler=said(SLURM_SAID)))
-    assert (found.mark, found.text) == (
-        "ok",
-        "slurm-wlm 22.05.8; partitions: gpu (up to 2:00:00); your accounts: projA",
-    )
+    told = "slurm-wlm 22.05.8; partitions: gpu (up to 2:00:00); your accounts: projA"
+    assert (found.mark, found.text) == ("ok", told)
     down = SLURM_SAID.replace("JOBID PARTITION", "slurm_load_jobs error: Unable to contact")
     found = finding("scheduler", host_checks.CLUSTER, facts(scheduler=said(down)))
     assert found.mark == "warning"
@@ -302,6 +302,51 @@ def test_a_login_node_needs_no_engine() -> None:
     cluster = said(SLURM_SAID)
     found = finding("apptainer", host_checks.CLUSTER, facts(scheduler=cluster, apptainer=has))
     assert (found.mark, found.text) == ("ok", "apptainer version 1.4.5")
-    assert (
-        "--pull-on job" in finding("apptainer", host_checks.CLUSTER, facts(scheduler=cluster)).text
-    )
+    without = finding("apptainer", host_checks.CLUSTER, facts(scheduler=cluster))
+    assert "--pull-on job" in without.text
+
+
+CHAIN: tuple[Check[dict[str, Finding]], ...] = (
+    Check("name", lambda facts: facts["name"]),
+    Check("port", lambda facts: facts["port"], needs=("name",)),
+    Check("disk", lambda facts: facts["disk"]),
+    Check("kernel", lambda facts: facts["kernel"], needs=("port", "disk")),
+)
+WELL = {check.name: fine("well") for check in CHAIN}
+
+
+def judged(**other: Finding) -> list[Finding]:
+    return list(Diagnosis().judged("lab", CHAIN, WELL | other))
+
+
+def marks(findings: list[Finding]) -> list[str]:
+    return [str(finding.mark) for finding in findings]
+
+
+def test_what_needs_a_broken_link_is_skipped_but_nothing_that_needs_an_odd_one() -> None:
+    findings = judged(name=fail("gone", exit_code=5))
+    assert marks(findings) == ["failed", "skipped", "ok", "skipped"]
+    assert findings[3].text == findings[1].text == "needs `name`"
+    assert marks(judged(name=warn("odd"))) == ["warning", "ok", "ok", "ok"]
+
+
+def test_the_first_fault_is_the_verdict_and_its_cause_the_exit_code() -> None:
+    found = verdict(judged(port=fail("shut", exit_code=5), disk=fail("full")), "`lab`", "kernel")
+    assert (found.mark, found.exit_code) == (Mark.FAILED, 5)
+    assert found.text == "port: shut (and 1 more)"
+
+
+def test_warnings_and_what_was_not_tried_end_well_and_are_named() -> None:
+    assert verdict(judged(), "`lab`", "kernel").text == "`lab` works"
+    warned = verdict(judged(disk=warn("little")), "`lab`", "kernel")
+    assert (warned.mark, warned.exit_code) == (Mark.WARNING, 0)
+    assert warned.text == "`lab` works; see disk"
+    untried = verdict(judged(kernel=skip("no image")), "`lab`", "kernel")
+    assert untried.exit_code == 0
+    assert untried.text == "`lab`: no problem found; no kernel was tried"
+
+
+def test_an_error_brings_its_exit_code_and_its_hint() -> None:
+    refused = from_error(Authentication("no", hint="another key"))
+    assert (refused.exit_code, refused.mend) == (4, ("another key",))
+    assert from_error(NotFound("none", hint="x"), "a command").mend == ("a command",)

@@ -39,9 +39,6 @@ def test_the_network_is_judged_by_that_of_containers() -> None:
         judged = network.judge(engine, said(), None)
         assert (judged.mark, judged.text) == ("ok", "the host reaches pypi.org")
     assert network.judge(None, said(status=3), None).mark == "warning"
-
-
-def test_a_host_without_a_name_server_is_told_how_to_look_and_where_a_proxy_is_set() -> None:
     judged = network.judge(DOCKER, said(status=3), said(status=3))
     [told] = judged.mend
     assert told == (

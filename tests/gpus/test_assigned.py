@@ -18,6 +18,7 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
+from tests.lab.programs import write_program
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.place.host.shells import run_sh
 from tests.sessions.parts import failed, start
@@ -196,8 +197,7 @@ def test_a_container_that_docker_does_not_describe_is_not_taken_for_one_without_
 ) -> None:
     run_by_hand(engine, container.name())
     docker = gpu_host.programs / "docker"
-    docker.write_text(NO_INSPECT)
-    docker.chmod(0o755)
+    write_program(docker, NO_INSPECT)
     try:
         told = asked(ada)
     finally:
@@ -219,8 +219,7 @@ def test_gpus_that_nobody_asked_for_are_told(
 ) -> None:
     """Where NVIDIA's runtime is the engine's default, and the image wants all GPUs."""
     docker = gpu_host.programs / "docker"
-    docker.write_text(BY_DEFAULT)
-    docker.chmod(0o755)
+    write_program(docker, BY_DEFAULT)
     wants = ("--env", "NVIDIA_VISIBLE_DEVICES=all")
     try:
         name = container.name()

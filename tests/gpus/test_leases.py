@@ -16,7 +16,7 @@ from jlremote.gpus.leases import NO_FOLDER, Lease, QueueTicket
 from jlremote.gpus.snapshot import read
 from jlremote.place.host.contract import FIELD, RECORD
 from tests.gpus.parts import BOOT, NOW, answer, record, row, run, uuid
-from tests.lab.programs import wait_until
+from tests.lab.programs import start_time, wait_until
 
 UUID = uuid(0)
 ADA, BERT = 61_001, 61_002  # users without an account
@@ -56,8 +56,8 @@ def test_a_settled_lease_lasts_as_long_as_its_process(shared: Path) -> None:
     lease = here("plain", UUID)
     run(leases.make(lease, ()), shared)
     with psutil.Popen(["sleep", "600"]) as process:
-        start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        assert run(leases.keep(lease, process.pid, start), shared).returncode == 0
+        script = leases.keep(lease, process.pid, start_time(process.pid))
+        assert run(script, shared).returncode == 0
         [claim] = found(shared).devices[0].claims
         assert (claim.kind, claim.name) == ("session", "plain")
         process.kill()
@@ -68,22 +68,18 @@ def test_a_settled_lease_lasts_as_long_as_its_process(shared: Path) -> None:
     assert len(listed(shared)) == 1
 
 
-@pytest.mark.parametrize("pid", [("false",), ("echo", "0")])
-def test_a_lease_ends_where_the_container_tells_of_no_process(
-    shared: Path, pid: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("status", "pid", "claims"),
+    [(0, ("false",), []), (0, ("echo", "0"), []), (126, ("echo", "1"), [("start", "cont1")])],
+)
+def test_a_lease_ends_with_its_container_and_stays_the_starts_where_none_was_started(
+    shared: Path, status: int, pid: tuple[str, ...], claims: list[tuple[str, str]]
 ) -> None:
     lease = here("cont1", UUID)
     run(leases.make(lease, ()), shared)
-    run(f"status=0\n{leases.keep_for(lease, pid)}", shared)
-    assert listed(shared) == []
-
-
-def test_a_lease_stays_the_starts_when_no_container_was_started(shared: Path) -> None:
-    lease = here("cont1", UUID)
-    run(leases.make(lease, ()), shared)
-    run(f"status=126\n{leases.keep_for(lease, ('echo', '1'))}", shared)
-    [claim] = found(shared).devices[0].claims
-    assert (claim.kind, claim.name) == ("start", "cont1")
+    run(f"status={status}\n{leases.keep_for(lease, pid)}", shared)
+    assert [(claim.kind, claim.name) for claim in found(shared).devices[0].claims] == claims
+    assert len(listed(shared)) == len(claims)
 
 
 def test_a_folder_that_is_called_like_a_lease_is_not_moved_into(shared: Path) -> None:
@@ -201,16 +197,14 @@ def waits(session: str, user: int, processes: ExitStack) -> QueueTicket:
     """Return the ticket of a user's process, which lives until the stack closes."""
     process = processes.enter_context(psutil.Popen(["sleep", "600"], user=user))
     processes.callback(process.kill)
-    stat = Path(f"/proc/{process.pid}/stat").read_text()
-    start = stat.rpartition(")")[2].split()[19]
-    return QueueTicket(UUID, session, 1, session, PRESENT, process.pid, start)
+    facts = process.pid, start_time(process.pid)
+    return QueueTicket(UUID, session, 1, session, PRESENT, *facts)
 
 
 def test_a_place_counts_only_with_a_process_of_its_own_user(shared: Path) -> None:
     """Process 1 lives for ever, and is nobody's who waits."""
-    start = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
     for uid, name in ((ADA, "ada"), (0, "root")):
-        ticket = QueueTicket(UUID, name, 1, name, PRESENT, pid=1, process_start=start)
+        ticket = QueueTicket(UUID, name, 1, name, PRESENT, 1, start_time(1))
         assert run(ticket.stand(), shared, uid).returncode == 0
     assert [one.session for one in found(shared).queue] == ["root"]
 

@@ -187,13 +187,8 @@ def test_no_answer_breaks_the_reading(rows: list[tuple[str, ...]], noise: str) -
 
 
 def test_the_script_runs_in_any_sh_and_reports_a_missing_nvidia_smi() -> None:
-    said = subprocess.run(
-        ["/bin/sh"],
-        input=snapshot_script.snapshot(),
-        env={"PATH": ""},
-        capture_output=True,
-        text=True,
-    )
+    text, none = snapshot_script.snapshot(), {"PATH": ""}
+    said = subprocess.run(["/bin/sh"], input=text, env=none, capture_output=True, text=True)
     assert said.stderr == ""
     with pytest.raises(CannotAsk):
         read(said.stdout, "here")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from jlremote.gpus.leases import PLACE_SECONDS, QueueTicket, ahead, read_queue
+from jlremote.place.host.kept_jobs import WAITERS_PROGRAM, WAITERS_PYTHON
+from jlremote.remote import sending
 from tests.gpus.conftest import GpuHost
 from tests.gpus.parts import run
 from tests.lab.accounts import all_leases
@@ -21,6 +28,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.sessions.parts import failed
+from tests.sources import PACKAGE, ours
 
 GPU = "GPU-1"
 BOOT = "b-1"
@@ -55,11 +63,7 @@ def test_who_came_first_is_first_while_signs_of_life_are_fresh() -> None:
 def test_a_place_of_a_process_ends_with_it_as_far_as_it_can_be_seen() -> None:
     now = 10_000.0
     queues = {}
-    for stat in (
-        "7 (python3) S " + "1 " * 18 + "555 1",
-        "7 (python3) S " + "1 " * 18 + "556 1",
-        "",
-    ):
+    for stat in (*(f"7 (python3) S {'1 ' * 18}{start} 1" for start in (555, 556)), ""):
         for seen in (stat, f"hidden\n{stat}"):
             sign = link("waits", "a", now - 5)
             found = [link("queue", "a", 100), [*sign[:2], f"jlr:s-a:{BOOT}:7:555", seen, "ada"]]
@@ -117,13 +121,8 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
     small = (*JOB, "--name", "small", "--gpus", "auto", "--wait=10m", "--", *words)
     with desktop() as desk, waiting(seen_at(ada, desk), *big) as first:
         await_queue(ada, "big")
-        failed(
-            bert.jlr(*JOB, "--gpus", "auto", "--", "true"),
-            7,
-            "others already wait",
-            "`big`",
-            "--wait",
-        )
+        late = bert.jlr(*JOB, "--gpus", "auto", "--", "true")
+        failed(late, 7, "others already wait", "`big`", "--wait")
         with waiting(bert, *small) as second:
             wait_until(lambda: queue_of(ada) == ["big", "small"], "the second in the queue")
             shown = ada.jlr("gpus", "lab").stdout
@@ -309,3 +308,29 @@ def test_jlr_wait_ends_once_as_many_gpus_are_free(ada: Laptop, gpu_host: GpuHost
         gpu_host.gpus.free(0)
         said = late.communicate(timeout=60)[0]
         assert (late.returncode, "`lab`: free: GPU 0, 1" in said) == (0, True), said
+
+
+def test_its_modules_have_no_newer_syntax_than_the_oldest_python() -> None:
+    needed, left = set[str](), {WAITERS_PROGRAM}
+    while left:
+        needed |= left
+        left = {other for module in left for other in ours(module)} - needed
+    for module in needed:
+        text = (PACKAGE / f"{module.partition('.')[2].replace('.', '/')}.py").read_text("utf-8")
+        for node in ast.walk(ast.parse(text, feature_version=WAITERS_PYTHON)):
+            # `list[int]()` is of Python 3.9.
+            assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)), module
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(sys.platform != "linux", reason="it runs on hosts")
+def test_the_program_starts_in_each_python_that_is_here(tmp_path: Path) -> None:
+    program = tmp_path / "waiter"
+    program.write_text(sending.program(WAITERS_PROGRAM), "ascii")
+    found = [f"python3.{minor}" for minor in range(WAITERS_PYTHON[1], 15)]
+    for python in filter(shutil.which, ["python3", *found]):
+        if subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode:
+            continue  # pyenv's stand-in for one that is not installed
+        argv = [python, "-I", str(program), str(tmp_path / "none")]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert "none/.wait" in done.stderr, (python, done)

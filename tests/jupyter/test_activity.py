@@ -44,12 +44,16 @@ IDLE = (
 )
 
 
-def test_an_idle_session_has_nothing_to_tell() -> None:
+SLEEP = (31, 30, 30, 0, "sleep 64")
+
+
+def adopted(terminal: int, words: str) -> tuple[int, int, int, int, str]:
+    return (30, 0, 30, terminal, f"python -IS -c . {ADOPTER} {words}")
+
+
+def test_a_program_in_a_terminal_of_jupyterlab_is_told_and_nothing_of_an_idle_session() -> None:
     found = seen(*IDLE)
     assert [*found.terminals(SERVER), *found.others((SERVER,), OWN_TEXT)] == []
-
-
-def test_a_program_in_a_terminal_of_jupyterlab_is_told() -> None:
     found = seen(*IDLE, (24, 23, 23, 34816, "python train.py"))
     assert list(found.terminals(SERVER)) == ["`python train.py` in a terminal of JupyterLab"]
 
@@ -58,28 +62,10 @@ def test_a_program_in_a_terminal_of_jupyterlab_is_told() -> None:
     ("process", "told"),
     [
         (((30, 0, 30, 34817, "/bin/bash"),), "an open shell"),
-        (
-            ((30, 0, 30, 34817, "bash"), (31, 30, 30, 34817, "htop")),
-            "an open shell with `htop`",
-        ),
-        (
-            (
-                (30, 0, 30, 34817, f"python -IS -c . {ADOPTER} bash"),
-                (31, 30, 30, 34817, "bash"),
-            ),
-            "an open shell",
-        ),
-        (
-            (
-                (30, 0, 30, 0, f"python -IS -c . {ADOPTER} sleep 64"),
-                (31, 30, 30, 0, "sleep 64"),
-            ),
-            "the job `sleep 64`",
-        ),
-        (
-            ((30, 0, 30, 0, f"sh -c carry {CARRIER} sleep 64"), (31, 30, 30, 0, "sleep 64")),
-            "the program `sleep 64`",
-        ),
+        (((30, 0, 30, 34817, "bash"), (31, 30, 30, 34817, "htop")), "an open shell with `htop`"),
+        ((adopted(34817, "bash"), (31, 30, 30, 34817, "bash")), "an open shell"),
+        ((adopted(0, "sleep 64"), SLEEP), "the job `sleep 64`"),
+        (((30, 0, 30, 0, f"sh -c carry {CARRIER} sleep 64"), SLEEP), "the program `sleep 64`"),
         (((30, 0, 30, 0, "python -m pkg.train"),), "the program `python -m pkg.train`"),
         # it was begun in a terminal, and went on after its end
         (((30, 1, 25, 0, "python train.py"),), "the program `python train.py`"),
@@ -100,10 +86,7 @@ def test_shells_jobs_and_programs_of_the_container_are_told(
         (((1, 0, 1, 34816, "/bin/bash"),), ()),
         (((1, 0, 1, 0, "python train.py"),), ("the program `python train.py`",)),
         ((INIT, (2, 1, 2, 0, "python train.py")), ("the program `python train.py`",)),
-        (
-            ((1, 0, 1, 0, "sh -c loop"), (2, 1, 1, 0, "sleep 1")),
-            ("the program `sh -c loop`",),
-        ),
+        (((1, 0, 1, 0, "sh -c loop"), (2, 1, 1, 0, "sleep 1")), ("the program `sh -c loop`",)),
         (((1, 0, 1, 0, "bash train.sh"),), ("the program `bash train.sh`",)),
         (((1, 0, 1, 0, "tini -- jupyter"), (20, 1, 1, 0, "jupyter-lab")), ()),
         (((20, 0, 20, 0, "jupyter-lab"),), ()),

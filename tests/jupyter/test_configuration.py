@@ -59,16 +59,9 @@ def test_a_server_listens_on_a_socket_and_an_old_one_on_a_port(
     new = listening(short, Server, monkeypatch)
     assert (new.sock, new.port) == (f"{short}/sock", 8888)
     assert not (short / "sock").exists()
-    old = listening(short, OldServer, monkeypatch)
-    assert (old.sock, old.port) == ("", HOST_PORT)
-
-
-def test_a_path_that_takes_no_socket_leaves_a_port(
-    short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = short / ("x" * 108)
-    for runtime in (long, short / "missing"):
-        made = listening(runtime, Server, monkeypatch)
+    old = (short, OldServer), (short / ("x" * 108), Server), (short / "missing", Server)
+    for runtime, kind in old:  # or one whose path takes no socket
+        made = listening(runtime, kind, monkeypatch)
         assert (made.sock, made.port) == ("", HOST_PORT)
 
 

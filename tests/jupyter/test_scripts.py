@@ -22,7 +22,7 @@ from jlremote.place.host.contract import GROUP
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.on_node import OnNode
 from jlremote.sessions import logs
-from tests.lab.programs import load, wait_until
+from tests.lab.programs import load, start_time, wait_until, write_program
 from tests.outages.parts import within
 
 BARE = Bare()
@@ -81,9 +81,7 @@ def on_socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
         yield bound
 
 
-def test_a_server_on_the_sessions_socket_is_found_and_awaited(
-    on_socket: socket.socket,
-) -> None:
+def test_a_server_on_the_sessions_socket_is_found_and_awaited(on_socket: socket.socket) -> None:
     assert found().servers == ()
     (Path(on_socket.getsockname()).parents[1] / "launch").write_text("mine\n")
     waiting = subprocess.Popen(["sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -106,11 +104,6 @@ def test_every_session_of_the_host_is_probed(folder: Path, listener: socket.sock
     names = [Path(read_probe(group).directory).name for group in groups]
     assert names == ["cont1", "cont2"]
     assert [len(read_probe(group).servers) for group in groups] == [1, 0]
-
-
-def start_time(pid: int) -> str:
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[19]
 
 
 def test_a_server_that_does_not_end_is_asked_to(folder: Path) -> None:
@@ -162,9 +155,8 @@ def test_the_folder_of_a_jobs_server_is_removed_and_no_process_is_killed(tmp_pat
         sh(scripts.clear(OnNode(BARE, servers_folder=str(tmp_path)), NAME))
         assert not folder.exists()
         assert other.poll() is None
-        assert time.monotonic() - began < 5 * load(), (
-            "a job's shell writes no exit code when it is cancelled"
-        )
+        # A job's shell writes no exit code when it is cancelled.
+        assert time.monotonic() - began < 5 * load()
         other.kill()
 
 
@@ -182,8 +174,7 @@ def test_the_log_is_cut_at_a_moment_by_the_servers_clock(folder: Path) -> None:
 def fake_jupyter(tmp_path: Path, script: str) -> str:
     """Return shell text that runs a program in Jupyter's place."""
     program = tmp_path / "jupyter-lab"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o700)
+    write_program(program, f"#!/bin/sh\n{script}\n")
     return f"set -- {program}\n"
 
 
@@ -191,23 +182,21 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
     folder: Path, tmp_path: Path
 ) -> None:
     (folder / "exit").write_text("1\n")
+    secret = folder / "runtime" / "jupyter_cookie_secret"
+    secret.write_text("known to others")
     jupyter = fake_jupyter(tmp_path, 'echo "$@"; echo "$JUPYTER_CONFIG_PATH"; exit 3')
     text = launching("mine", jupyter=jupyter, idle_stop=3600)
     assert sh(text).returncode == 0
     assert (folder / "exit").read_text() == "3\n"
+    assert not secret.exists()
     assert (folder / "launch").read_text() == "mine\n"
     assert (folder / "idle-stop").read_text() == "3600\n"
     options, path = (folder / "jupyter.log").read_text().splitlines()
     assert options.startswith("--no-browser --ip=127.0.0.1 --port=8988")
     assert path.split(":")[0] == str(folder / "config")
     assert {file.name for file in (folder / "config").iterdir()} == {
-        "jupyter_server_config.py",
-        "jupyter_notebook_config.py",
-        "jlr_recorder.py",
-        "jlr_pages.py",
-        "jlr_resumption.py",
-        "jlr_newer.py",
-        "jlr_reloads.py",
+        *("jupyter_server_config.py", "jupyter_notebook_config.py", "jlr_recorder.py"),
+        *("jlr_pages.py", "jlr_resumption.py", "jlr_newer.py", "jlr_reloads.py"),
     }
 
 
@@ -255,14 +244,6 @@ def test_nothing_is_launched_without_its_whole_configuration(folder: Path, tmp_p
     assert done.returncode == 1
     assert not (tmp_path / "launched").exists()
     assert not (folder / "launch").exists()
-
-
-def test_a_launch_leaves_nothing_of_an_earlier_server(folder: Path, tmp_path: Path) -> None:
-    secret = folder / "runtime" / "jupyter_cookie_secret"
-    secret.write_text("known to others")
-    sh(launching("mine", jupyter=fake_jupyter(tmp_path, "exit 3")))
-    assert (folder / "exit").read_text() == "3\n"
-    assert not secret.exists()
 
 
 def begin(text: str) -> subprocess.Popen[str]:

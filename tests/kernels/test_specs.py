@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
+from jlremote.cli import kernel_program
 from jlremote.errors import JlrError, Usage
-from jlremote.kernels import specs
+from jlremote.kernels import bridge, specs
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +79,13 @@ def test_the_limits_of_a_jupyter_are_said_where_jlr_could_not_lift_them(ours: bo
     server: Any = SimpleNamespace(ours=ours)
     specs.tell_limits(record, server, context)
     assert ["`jlr output dgx/cont1` has" in text for text in said] == ([] if ours else [True])
+
+
+def test_no_name_of_a_kind_makes_it_end_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server there chooses the names of kinds."""
+    called: list[tuple[object, ...]] = []
+    monkeypatch.setattr(bridge, "run", lambda *words: called.append(words[:3]))
+    monkeypatch.setattr(bridge, "end", lambda *words: called.append(("end", *words[:2])))
+    assert kernel_program.main("dgx/cont1", "--end", "connection.json") == 0
+    assert kernel_program.main("--end", "dgx/cont1", "42") == 0
+    assert called == [("dgx/cont1", "--end", Path("connection.json")), ("end", "dgx/cont1", "42")]

@@ -8,13 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import psutil
-from jeepney import (
-    HeaderFields,
-    MessageType,
-    message_bus,
-    new_error,
-    new_method_return,
-)
+from jeepney import HeaderFields, MessageType, message_bus, new_error, new_method_return
 from jeepney.io.blocking import open_dbus_connection
 
 from tests.lab.programs import wait_until

@@ -19,7 +19,7 @@ import psutil
 from tests.lab.accounts import Account
 from tests.lab.fork_server import can_fork, fork_server
 from tests.lab.forked import ForkedCommand, ForkedTerminal
-from tests.lab.programs import PATIENCE, Result, attempt, wait_ended
+from tests.lab.programs import PATIENCE, Result, attempt, wait_ended, write_program
 from tests.lab.sshd import SSHServer, make_key
 
 PROGRAMS = Path(sys.executable).parent
@@ -63,8 +63,7 @@ class Laptop:
     def _browser(self) -> Path:
         program = self.folder / "browser"
         opened = self.folder / "opened"
-        program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> {opened}\n", encoding="utf-8")
-        program.chmod(0o755)
+        write_program(program, f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> {opened}\n")
         return program
 
     def opened(self) -> list[str]:
@@ -159,11 +158,7 @@ class Laptop:
     def run(self, *argv: str, timeout: float = 2 * PATIENCE, stdin: str | None = None) -> Result:
         """Run any program with this laptop's environment."""
         return attempt(
-            *argv,
-            timeout=timeout,
-            env=self.environment,
-            stdin=stdin,
-            cwd=self.folder / "home",
+            *argv, timeout=timeout, env=self.environment, stdin=stdin, cwd=self.folder / "home"
         )
 
     def completions(self, line: str) -> list[str]:

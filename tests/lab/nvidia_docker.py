@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 
 from tests.lab.place import LabError
+from tests.lab.programs import write_program
 
 # Beside the tool, with a line for each call, and one of all GPUs that are leased then.
 LOG = "nvidia-docker.log"
@@ -86,19 +87,14 @@ exec DOCKER "$@"
 
 def install(folder: Path, tool: str) -> None:
     """Put one of the tools into a folder of a host's PATH."""
-    write(folder / "nvidia-docker", tool.replace("LOG", LOG))
+    write_program(folder / "nvidia-docker", tool.replace("LOG", LOG))
     (folder / LOG).touch()
     (folder / LOG).chmod(0o666)
 
 
 def install_old_client(folder: Path, docker: Path) -> None:
     """Put there what docker 18.09's client is as far as its options go, before another one."""
-    write(folder / "docker", OLD_CLIENT.replace("DOCKER", shlex.quote(str(docker))))
-
-
-def write(path: Path, program: str) -> None:
-    path.write_text(program, encoding="utf-8")
-    path.chmod(0o755)
+    write_program(folder / "docker", OLD_CLIENT.replace("DOCKER", shlex.quote(str(docker))))
 
 
 def calls(folder: Path, container: str) -> list[str]:

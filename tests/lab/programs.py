@@ -93,10 +93,7 @@ def attempt(
 
 
 def run(
-    *argv: str,
-    timeout: float = 60,
-    env: Mapping[str, str] | None = None,
-    stdin: str | None = None,
+    *argv: str, timeout: float = 60, env: Mapping[str, str] | None = None, stdin: str | None = None
 ) -> str:
     """Run a program and return its stdout.
 
@@ -151,3 +148,15 @@ def wait_until(condition: Callable[[], Any], what: str, timeout: float = PATIENC
             raise LabError(f"{what} did not happen within {timeout:.0f} s")
         time.sleep(min(1.0, max(0.01, 3 * (answered - asked), (answered - began) / 10)))
         asked = time.monotonic()
+
+
+def write_program(path: Path, text: str) -> None:
+    """Write a script that each user may run."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def start_time(pid: int) -> str:
+    """Return when a process began, as /proc tells it."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    return stat.rpartition(")")[2].split()[19]

@@ -11,6 +11,7 @@ from jlremote.errors import JlrError
 from jlremote.laptop import desktop
 from tests.lab.desktop import bus
 from tests.lab.desktop import desktop as of_the_lab
+from tests.lab.programs import write_program
 
 HOSTILE = "a <b>cell</b> & more\x1b]0;title\x07\x1b[31m ended\r\n\u202e`rm -rf`"
 
@@ -52,10 +53,9 @@ def test_a_mac_is_asked_by_its_own_program_with_text_as_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "osascript"
-    program.write_text(
-        f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/shown; cat >{tmp_path}/script\n"
+    write_program(
+        program, f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/shown; cat >{tmp_path}/script\n"
     )
-    program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "platform", "darwin")
     desktop.show("dgx", 'it ended; `rm` "$HOME"')

@@ -1,4 +1,4 @@
-"""Records of sessions are read as they were written, and other files are left alone."""
+"""Records are read as they were written, found by typed names, and other files left alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jlremote.errors import JlrError
-from jlremote.laptop import known_names, sessions
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.laptop import job_records, known_names, sessions
+from jlremote.laptop.job_records import JobRecord
+from jlremote.laptop.record_files import LONGEST_STEM, file_name, matching, selected
 from jlremote.laptop.sessions import PORT_OWNERS, PortOwner, SessionRecord
 
 RECORD = SessionRecord("me@dgx", "cont1", "docker", 8888, image="torch", last_used=3.0)
@@ -171,3 +175,59 @@ def test_completion_knows_the_names_of_records_the_latest_first(folder: Path) ->
     sessions.save(replace(RECORD, name="50% + a/b"))
     names = [("user@[::1]:22", "50-a.b_c"), ("user@[::1]:22", "cont1")]
     assert known_names.session_names() == names
+
+
+FULL = JobRecord("dgx", "anna_tf", "docker", None, typed="tf")
+SHORT = JobRecord("dgx", "tf", "docker", None)
+ELSEWHERE = JobRecord("lab", "torch", "docker", None, typed="tf")
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        ("anna_tf", [FULL]),
+        ("dgx/anna_tf", [FULL]),
+        ("tf", [SHORT]),
+        ("dgx/tf", [SHORT]),
+        ("lab/tf", [ELSEWHERE]),
+        ("lab/torch", [ELSEWHERE]),
+        ("dgx", []),
+        ("dgx/", []),
+        ("", []),
+    ],
+)
+def test_a_full_name_takes_precedence_over_a_typed_one(
+    selector: str, found: list[JobRecord]
+) -> None:
+    assert matching([FULL, SHORT, ELSEWHERE], selector) == found
+
+
+def test_a_typed_name_on_two_hosts_must_be_given_with_its_host() -> None:
+    with pytest.raises(Usage, match="`tf` is the name of several jobs") as caught:
+        selected([FULL, ELSEWHERE], "tf", "jobs")
+    assert caught.value.hint == "name one: `dgx/anna_tf`, `lab/torch`"
+    assert selected([FULL, ELSEWHERE], "lab/tf", "jobs") is ELSEWHERE
+
+
+def test_the_latest_job_is_chosen_by_default() -> None:
+    with pytest.raises(NotFound, match="no job was started here"):
+        job_records.choose(None)
+    job_records.save(JobRecord("dgx", "first", "docker", None, began=1.0))
+    job_records.save(JobRecord("dgx", "second", "docker", None, began=2.0))
+    assert [record.name for record in job_records.load_all()] == ["second", "first"]
+    latest = job_records.choose(None)
+    assert latest is not None
+    assert latest.name == "second"
+    assert job_records.choose("third") is None
+
+
+@given(st.text(), st.text(), st.text(), st.text(), st.sampled_from((1, 50)))
+def test_two_records_never_share_a_file_and_its_name_is_short_and_safe(
+    host: str, name: str, other: str, more: str, times: int
+) -> None:
+    file = file_name(host * times, name * times)
+    same = (host, name) == (other, more)
+    assert (file == file_name(other * times, more * times)) == same
+    assert len(file) <= LONGEST_STEM + len(".json")
+    assert file.isascii()
+    assert "/" not in file

@@ -107,11 +107,9 @@ def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None
     argv = ("exec", "--detach", container.name, "sh", "-c", script, "sh", PROGRAM)
     container.engine.docker(*argv)
     runtime = f"ls /tmp/jlr-0/{container.name}/runtime"
+    look = ("exec", container.name, "sh", "-c", runtime)
     until(
-        lambda: (
-            "jpserver"
-            in container.engine.try_docker("exec", container.name, "sh", "-c", runtime).stdout
-        ),
+        lambda: "jpserver" in container.engine.try_docker(*look).stdout,
         f"the server of `{container.name}`",
     )
 

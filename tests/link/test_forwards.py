@@ -95,29 +95,21 @@ def test_a_connection_that_breaks_during_the_proof_keeps_requests_waiting(
     assert request.result() == (second, new_endpoint().target)
 
 
-def test_a_proof_that_failed_is_tried_again_at_the_next_request(
-    parts: Parts, forward: SessionForward, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
-    parts.reconnect()
-    parts.settle(JlrError("the docker daemon does not run"))
-    until(is_in(State.DOWN, forward), "the failure")
-    assert len(parts.asked) == 1
-    parts.settle(new_endpoint())
-    assert forward.wait(PATIENCE)[1] == new_endpoint().target
-    assert len(parts.asked) == 2
-
-
-def test_a_failed_proof_is_not_repeated_with_every_request(
+def test_a_proof_that_failed_is_tried_again_after_a_while_and_not_with_every_request(
     parts: Parts, forward: SessionForward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 3600.0)
     parts.reconnect()
     parts.settle(JlrError("the docker daemon does not run"))
+    until(is_in(State.DOWN, forward), "the failure")
     for _ in range(5):
         with pytest.raises(JlrError, match="daemon does not run"):
             forward.wait(PATIENCE)
     assert len(parts.asked) == 1
+    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
+    parts.settle(new_endpoint())
+    assert forward.wait(PATIENCE)[1] == new_endpoint().target
+    assert len(parts.asked) == 2
 
 
 @pytest.mark.parametrize(

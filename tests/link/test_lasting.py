@@ -1,4 +1,4 @@
-"""An exception that no one expected ends no loop of the link's threads."""
+"""One connection, made again when it is lost; no unexpected exception ends a loop of the link."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
 from jlremote.link.connection.backoff import LONGEST_PAUSE, keep_going
 from jlremote.link.wire.protocol import authenticate_link
 from jlremote.link.wire.states import State
-from tests.link.fakes import FakeConnection, until
+from tests.lab.programs import PATIENCE
+from tests.link.fakes import Call, FakeConnection, FakePerson, until, waiters
 from tests.link.parts import Watched
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
@@ -120,3 +122,49 @@ def test_garbage_at_the_socket_ends_its_own_conversation_only(
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
+
+
+def test_all_waiting_callers_get_the_error_of_the_attempt(watched: Watched) -> None:
+    watched.wanted = False
+    calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(5)]
+    until(lambda: waiters(watched.supervisor._changed) == 5, "4 callers and the watcher")
+    watched.dialer.outcomes.put(ConnectionRefused("no listener there", hint="look"))
+    for call in calls:
+        with pytest.raises(ConnectionRefused, match="no listener there") as caught:
+            call.result()
+        assert caught.value.hint == "look"
+    assert len(watched.dialer.askers) == 1
+    assert watched.state is State.DOWN
+
+
+def test_a_caller_with_a_terminal_tries_again_after_one_without(watched: Watched) -> None:
+    watched.wanted = False
+    first, second = FakePerson(), FakePerson("password")
+    unattended = Call(lambda: watched.supervisor.connection(first))
+    watched.dialed(1)
+    attended = Call(lambda: watched.supervisor.connection(second))
+    until(lambda: waiters(watched.supervisor._changed) == 2, "the second caller and the watcher")
+    watched.dialer.outcomes.put(NeedsAuthentication("a password is needed"))
+    with pytest.raises(NeedsAuthentication):
+        unattended.result()
+    connection = FakeConnection()
+    watched.dialer.outcomes.put(connection)
+    assert attended.result() is connection
+    assert watched.dialer.askers == [first, second]
+
+
+def test_a_lost_connection_without_forwards_is_not_made_again(watched: Watched) -> None:
+    connection = watched.connect()
+    watched.wanted = False
+    connection.close()
+    until(lambda: watched.state is State.DOWN, "the end of it")
+    assert len(watched.dialer.askers) == 1
+
+
+def test_the_end_closes_the_connection_and_wakes_waiting_requests(watched: Watched) -> None:
+    connection = watched.connect()
+    watched.supervisor.end()
+    assert connection.gone.is_set()
+    with pytest.raises(JlrError):
+        watched.supervisor.wait(PATIENCE)
+    assert len(watched.dialer.askers) == 1

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -38,15 +39,9 @@ def test_ten_commands_at_once_are_one_link_and_ten_right_answers(
     desk: Desk, sshd: SSHServer
 ) -> None:
     before = sshd.log_text()
-    commands = [
-        subprocess.Popen(
-            desk.command(str(number), code=SQUARE),
-            stdout=subprocess.PIPE,
-            text=True,
-            env=desk.laptop.environment,
-        )
-        for number in range(10)
-    ]
+    how: dict[str, Any] = {"stdout": -1, "text": True, "env": desk.laptop.environment}
+    argvs = [desk.command(str(number), code=SQUARE) for number in range(10)]
+    commands = [subprocess.Popen(argv, **how) for argv in argvs]
     answers = [int(command.communicate(timeout=60)[0]) for command in commands]
     assert answers == [number * number for number in range(10)]
     assert len(desk.processes()) == 1
@@ -195,10 +190,7 @@ def test_mute_callers_block_no_command_and_keep_no_link_alive(
 
 def test_a_stranger_without_the_key_is_told_nothing(file_desk: Desk) -> None:
     file_desk.run("true")
-    with (
-        sockets.Client(str(file_desk.files.socket)) as stranger,
-        pytest.raises(NotProved),
-    ):
+    with sockets.Client(str(file_desk.files.socket)) as stranger, pytest.raises(NotProved):
         authenticate_link(stranger, b"not the key")
     assert file_desk.run("echo still") == "still\n"
 

@@ -204,9 +204,7 @@ def test_a_part_of_a_gpu_is_taken_where_mig_is_on(metal: Metal) -> None:
     )
     if "Enabled" not in modes.stdout:
         pytest.skip("MIG is not switched on")
-    done = metal.jlr(
-        *("run", "root", *PODMAN.words("--gpus", "auto"), "--", "nvidia-smi", "-L"),
-    )
+    done = metal.jlr(*("run", "root", *PODMAN.words("--gpus", "auto"), "--", "nvidia-smi", "-L"))
     assert "UUID: MIG-" in done.stdout
 
 

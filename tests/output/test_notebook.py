@@ -32,12 +32,7 @@ def cell(source: str, name: str | None = None, outputs: Any = ()) -> Cell:
 
 def book(*cells: Cell) -> notebook_copy.Content:
     text = {"cell_type": "markdown", "metadata": {}, "source": ["# Title"], "id": "m"}
-    return {
-        "cells": [text, *cells],
-        "metadata": {},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
+    return {"cells": [text, *cells], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def ran(source: str, printed: str, number: int, cell: str | None = None) -> list[Record]:
@@ -110,9 +105,7 @@ def test_without_its_file_a_notebook_has_what_was_run() -> None:
     | st.recursive(
         st.none() | st.text(),
         lambda x: st.lists(x) | st.dictionaries(st.sampled_from(["cells", "a"]), x),
-    )
-    .map(json.dumps)
-    .map(str.encode)
+    ).map(lambda x: json.dumps(x).encode())
 )
 def test_what_is_no_notebook_is_no_traceback(text: bytes) -> None:
     with contextlib.suppress(JlrError):

@@ -53,16 +53,13 @@ def test_text_in_pieces_is_shown_as_the_whole(pieces: list[str]) -> None:
     assert screen.lines() == whole.lines()
 
 
-@given(st.lists(st.text("abc é", max_size=20)))
-def test_plain_lines_stay_as_they_are(lines: list[str]) -> None:
-    assert shown("".join(f"{line}\n" for line in lines)) == lines
-
-
-@given(st.lists(st.integers(0, 10_000), min_size=1))
-def test_a_progress_bar_is_one_line(steps: list[int]) -> None:
-    text = "".join(f"\r{step:>6} of 10000" for step in steps)
-    assert shown(text) == [f"{steps[-1]:>6} of 10000"]
-    assert overwritten(text) == f"{steps[-1]:>6} of 10000"
+@given(st.lists(st.text("abc é", max_size=20)), st.lists(st.integers(0, 10_000), min_size=1))
+def test_plain_lines_stay_as_they_are_and_a_progress_bar_is_one_line(
+    lines: list[str], steps: list[int]
+) -> None:
+    bar = "".join(f"\r{step:>6} of 10000" for step in steps)
+    assert shown("".join(f"{line}\n" for line in lines) + bar) == [*lines, bar[-15:].lstrip("\r")]
+    assert overwritten(bar) == f"{steps[-1]:>6} of 10000"
 
 
 def test_bars_within_one_another_are_a_line_each() -> None:
@@ -78,21 +75,17 @@ def test_bars_within_one_another_are_a_line_each() -> None:
 @pytest.mark.parametrize(
     ("written", "lines"),
     [
+        ("\x1b[31mred\nstill\x1b[0m plain", ["\x1b[31mred\x1b[0m", "\x1b[31mstill\x1b[0m plain"]),
         ("abcdef\rxy", ["xy"]),
         ("abcdef\r\x1b[Kxy\n\x1b[A\x1b[1Gz", ["z"]),
         ("a\b\bb\r\nc", ["b", "c"]),
         ("abc\x1b[2Kd", ["d"]),
     ],
 )
-def test_a_line_is_overwritten_as_a_whole(written: str, lines: list[str]) -> None:
+def test_a_line_is_overwritten_as_a_whole_and_its_colours_end_with_it(
+    written: str, lines: list[str]
+) -> None:
     assert shown(written) == lines
-
-
-def test_colours_stay_with_their_text_and_end_with_the_line() -> None:
-    assert shown("\x1b[31mred\nstill\x1b[0m plain") == [
-        "\x1b[31mred\x1b[0m",
-        "\x1b[31mstill\x1b[0m plain",
-    ]
 
 
 @pytest.mark.lab
@@ -196,7 +189,7 @@ def test_two_cells_at_once_are_told_apart_while_followed() -> None:
             lines += live.take(stream(f"{kernel} {at}\n", **where))
     text = [line.text for line in lines]
     assert [line for line in text if line.startswith("k")] == [
-        *("k1 0", "k2 0", "k1 1", "k2 1", "k1 2", "k2 2"),
+        *("k1 0", "k2 0", "k1 1", "k2 1", "k1 2", "k2 2")
     ]
     for before, after in itertools.pairwise(text):
         assert before[:1] != "k" or after[:1] != "k", "no heading between two notebooks"

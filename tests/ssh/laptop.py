@@ -18,7 +18,7 @@ from jlremote.ssh.connect import connect
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
-from tests.lab.programs import PATIENCE, run
+from tests.lab.programs import PATIENCE, run, write_program
 from tests.lab.sshd import SSHServer, make_key
 
 HOST = "lab"
@@ -140,6 +140,12 @@ class Laptop:
         done = self.ssh("exit 7", answers, host=host)
         return None if done.returncode == 7 else done.stderr or f"status {done.returncode}"
 
+    def get_in(self) -> bool:
+        """Return whether both ways get in; one that does while the other does not is a failure."""
+        theirs, ours = self.theirs(), self.ours()
+        assert (theirs is None) == (ours is None), f"ssh: {theirs}\njlr: {ours!r}"
+        return ours is None
+
     def ssh(
         self, command: str, answers: Sequence[str] = (), host: str = HOST
     ) -> subprocess.CompletedProcess[str]:
@@ -159,8 +165,7 @@ class Laptop:
         waiting = self.folder / "answers"
         waiting.write_text("".join(f"{answer}\n" for answer in answers))
         askpass = self.folder / "askpass"
-        askpass.write_text(_ASKPASS.format(answers=shlex.quote(str(waiting))))
-        askpass.chmod(0o755)
+        write_program(askpass, _ASKPASS.format(answers=shlex.quote(str(waiting))))
         asking = {"SSH_ASKPASS": str(askpass), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"}
         kept = {name: value for name, value in os.environ.items() if name != "SSH_AUTH_SOCK"}
         return kept | asking | self.environment

@@ -36,8 +36,7 @@ def test_the_agent_signs_with_every_kind_of_key(
     agent.add(key)
     server = start(keys=[key])
     laptop.configure(server, account, identity=laptop.folder / "none")
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
+    assert laptop.get_in()
 
 
 def test_the_agents_key_of_an_encrypted_file_needs_no_passphrase(
@@ -47,8 +46,7 @@ def test_the_agents_key_of_an_encrypted_file_needs_no_passphrase(
     agent.add(key)
     run("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret words", "-f", str(key))
     laptop.configure(start(keys=[key]), account, identity=key)
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
+    assert laptop.get_in()
 
 
 def test_identities_only_leaves_other_agent_keys_out(
@@ -100,14 +98,11 @@ def test_a_certificate_beside_its_key_and_one_named_by_certificate_file_get_in(
     trusted = f"TrustedUserCAKeys {authority.with_suffix('.pub')}"
     server = start([trusted], keys=[authority])
     laptop.configure(server, account, identity=key)
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
+    assert laptop.get_in()
     elsewhere = certificate.rename(laptop.folder / "elsewhere.pub")
-    assert laptop.theirs() is not None
-    assert laptop.ours() is not None
+    assert not laptop.get_in()
     laptop.configure(server, account, f"CertificateFile {elsewhere}", identity=key)
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
+    assert laptop.get_in()
 
 
 def test_a_server_that_requires_two_keys_gets_two(
@@ -116,8 +111,7 @@ def test_a_server_that_requires_two_keys_gets_two(
     second = make_key(laptop.folder / "second")
     server = start(["AuthenticationMethods publickey,publickey"], keys=[laptop.key, second])
     laptop.configure(server, account, f"IdentityFile {second}")
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
+    assert laptop.get_in()
 
 
 def test_a_passphrase_is_asked_only_for_a_key_that_the_server_wants(

@@ -74,15 +74,8 @@ def test_the_agents_tokens_are_replaced_once(config: Path, written: str, meant: 
 
 LATER = ("IdentityFile", "ProxyCommand", "ProxyJump", "UserKnownHostsFile")
 SETTINGS = (
-    *LATER,
-    "HostName",
-    "User",
-    "HostKeyAlias",
-    "Port",
-    "ConnectTimeout",
-    "IdentityAgent",
-    "BindAddress",
-    "Match host",
+    *(*LATER, "HostName", "User", "HostKeyAlias", "Port", "ConnectTimeout"),
+    *("IdentityAgent", "BindAddress", "Match host"),
 )
 
 
@@ -106,10 +99,8 @@ def test_any_value_is_read_as_by_ssh_or_is_a_usage_error(
         assert told.returncode != 0 or name in LATER
         return
     assert told.returncode == 0
-    lines = told.stdout.splitlines()
-    assert f"hostname {destination.hostname}" in lines
-    assert f"port {destination.port}" in lines
-    assert f"user {destination.user}" in lines
+    read = {f"{each} {getattr(destination, each)}" for each in ("hostname", "port", "user")}
+    assert read <= set(told.stdout.splitlines())
 
 
 @pytest.mark.parametrize("host", ["lab", "me@lab", "ssh://me@lab:2200", "LAB.example.org", "::1"])

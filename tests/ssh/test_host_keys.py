@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import (
-    HostKey,
-    HostKeyChanged,
-    NeedsAuthentication,
-    Usage,
-)
+from jlremote.errors import HostKey, HostKeyChanged, NeedsAuthentication, Usage
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, make_key
 from tests.outages.parts import within
@@ -52,8 +47,7 @@ def test_an_unknown_key_is_asked_about_with_its_fingerprint_and_remembered(
     assert person.kinds() == ["host-key"]
     assert shown in person.asked[0].text
     assert laptop.known_hosts.read_text() == f"{place(stranger)} {host_public(stranger)}\n"
-    assert laptop.ours() is None
-    assert laptop.theirs() is None
+    assert laptop.get_in()
 
 
 @pytest.mark.parametrize("hashed", ["yes", "no"])
@@ -132,8 +126,7 @@ def test_a_key_of_another_type_than_the_known_one_has_changed_as_with_ssh(
     # It is the right key of one of several types that counts, whatever its place in the file.
     laptop.known_hosts.write_text(f"{line}{place(middle)} {host_public(middle)}\n{line}")
     laptop.configure(middle, account)
-    assert laptop.ours() is None
-    assert laptop.theirs() is None
+    assert laptop.get_in()
 
 
 def test_a_man_in_the_middle_behind_a_known_jump_host_sees_no_login(
@@ -184,8 +177,7 @@ def test_revoked_host_keys_is_honoured_and_an_unreadable_one_refuses_all(
     assert isinstance(laptop.ours(), Usage)
     assert laptop.theirs() is not None
     revoked.write_text(make_key(laptop.folder / "x").with_suffix(".pub").read_text())
-    assert laptop.ours() is None
-    assert laptop.theirs() is None
+    assert laptop.get_in()
     revoked.write_text(f"# old\n{host_public(server)}\n")
     assert isinstance(laptop.ours(), HostKey)
     assert laptop.theirs() is not None

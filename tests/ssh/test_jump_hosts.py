@@ -120,8 +120,7 @@ def test_a_jump_hosts_own_jump_and_own_keys_are_used(hosts: Hosts, account: Acco
     outer = f"Host outer\nHostName {address}\nIdentityFile {hosts.laptop.key}\n"
     config = hosts.laptop.config.read_text()
     hosts.laptop.config.write_text(outer + config)
-    assert hosts.laptop.theirs() is None
-    assert hosts.laptop.ours() is None
+    assert hosts.laptop.get_in()
     accepted = [line for line in logins(hosts.bastion) if "Accepted publickey" in line]
     assert len(accepted) == 4
 

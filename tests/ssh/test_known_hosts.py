@@ -11,11 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, parse_line, read_files
-from jlremote.ssh.wire_format import (
-    decode_key,
-    key_type,
-    string,
-)
+from jlremote.ssh.wire_format import decode_key, key_type, string
 
 KEY = string(b"ssh-ed25519") + string(bytes(range(32)))
 KEY_TEXT = base64.b64encode(KEY).decode()
@@ -62,6 +58,7 @@ def test_a_hashed_line_matches_its_name_without_showing_it(name: str) -> None:
 def test_no_line_raises(line: bytes) -> None:
     found = parse_line(PATH, 1, line)
     assert found is None or found.blob
+    assert isinstance(key_type(line), str)
 
 
 @pytest.mark.parametrize(
@@ -104,16 +101,9 @@ def test_a_missing_file_is_created_with_mode_600(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-@given(st.binary(max_size=60))
-def test_any_bytes_have_a_key_type_or_none(blob: bytes) -> None:
-    assert isinstance(key_type(blob), str)
-
-
 def test_a_key_is_decoded_only_from_whole_base64_with_a_type() -> None:
     blob = string(b"ssh-ed25519") + string(bytes(32))
     text = base64.b64encode(blob)
     assert decode_key(text) == blob
     assert key_type(blob) == "ssh-ed25519"
-    assert decode_key(text + b"!") is None
-    assert decode_key(b"AAAA") is None
-    assert decode_key("ä".encode()) is None
+    assert [decode_key(odd) for odd in (text + b"!", b"AAAA", "ä".encode())] == [None] * 3

@@ -20,10 +20,7 @@ CHOICES = "strict_kex=True, packetizer_class=None"
 CIPHER = "block_engine, block_size, mac_engine, mac_size, mac_key"
 
 SIGNATURES = [
-    (
-        T.__init__,
-        f"self, sock, {SIZES}, disabled_algorithms=None, server_sig_algs=True, {CHOICES}",
-    ),
+    (T.__init__, f"self, sock, {SIZES}, disabled_algorithms=None, server_sig_algs=True, {CHOICES}"),
     (T._auth_trigger, "self"),
     (T._check_banner, "self"),
     (T._parse_channel_open, "self, m"),

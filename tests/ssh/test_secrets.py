@@ -110,22 +110,17 @@ def test_nothing_shows_a_secret() -> None:
     assert "correct horse" not in repr(secrets) + repr(vars(secrets))
 
 
-@pytest.mark.parametrize(
-    ("backend", "real"), [(Memory, True), (fail.Keyring, False), (null.Keyring, False)]
-)
-def test_only_real_keychains_count(backend: Callable[[], Any], real: bool) -> None:
-    assert is_real(backend()) is real
+Plaintext = type("PlaintextKeyring", (Memory,), {"__module__": "keyrings.alt.file"})
+Weak = type("Weak", (Memory,), {"priority": 0.5})
 
 
-def test_a_file_backend_is_not_a_keychain() -> None:
-    plaintext = type("PlaintextKeyring", (Memory,), {"__module__": "keyrings.alt.file"})
-    assert not is_real(plaintext())
-    assert not is_real(type("Weak", (Memory,), {"priority": 0.5})())
+@pytest.mark.parametrize("backend", [Memory, fail.Keyring, null.Keyring, Plaintext, Weak])
+def test_only_real_keychains_count(backend: Callable[[], Any]) -> None:
+    assert is_real(backend()) is (backend is Memory)
 
 
 def test_of_several_backends_the_first_real_one_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    plaintext = type("PlaintextKeyring", (Memory,), {"__module__": "keyrings.alt.file"})()
-    several = type("Several", (), {"backends": [plaintext, Memory()]})()
+    several = type("Several", (), {"backends": [Plaintext(), Memory()]})()
     monkeypatch.setattr(keyring, "get_keyring", lambda: several)
     found = open_secrets()
     assert found is not None

@@ -220,10 +220,7 @@ def test_a_session_is_listed_opened_and_begun_again(session: WindowsSession) -> 
     laptop, name = session.laptop, session.name
     session.await_answer()
     url, again, listed, shown = laptop.each(
-        ("url", name),
-        ("start", "lab", name, "--no-browser"),
-        ("list", "--json"),
-        ("list", name),
+        ("url", name), ("start", "lab", name, "--no-browser"), ("list", "--json"), ("list", name)
     )
     assert succeeded(url) == session.url + "\r\n"
     assert succeeded(again).strip() == session.url

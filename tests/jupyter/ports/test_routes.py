@@ -88,29 +88,27 @@ def target(
     return locate.locate(HostThatSays(output), Endpoint(PLACE, PORT, on_host=on_host)).target
 
 
+OWN_NETWORK = Target("172.17.0.5", PORT, network=NETWORK)
+
+
 @pytest.mark.parametrize(
-    ("address", "expected"),
+    ("address", "alone", "expected"),
     [
-        (ANYWHERE, Target("172.17.0.5", PORT, network=NETWORK)),
-        (ANYWHERE_6, Target("172.17.0.5", PORT, network=NETWORK)),
-        (ELSEWHERE, Target("172.17.0.5", PORT, network=NETWORK)),
-        (LOOPBACK, Target("127.0.0.1", PORT, RELAY)),
-        (LOOPBACK_6, Target("::1", PORT, RELAY)),
+        (ANYWHERE, True, OWN_NETWORK),
+        (ANYWHERE_6, True, OWN_NETWORK),
+        (ELSEWHERE, True, OWN_NETWORK),
+        (LOOPBACK, True, Target("127.0.0.1", PORT, RELAY)),
+        (LOOPBACK_6, True, Target("::1", PORT, RELAY)),
+        (ANYWHERE, False, Target("127.0.0.1", PORT, RELAY)),
+        (ELSEWHERE, False, Target("172.17.0.5", PORT, RELAY)),
     ],
 )
-def test_a_containers_own_network_is_reached_from_the_host_or_by_a_relay(
-    address: str, expected: Target, monkeypatch: pytest.MonkeyPatch
+def test_a_containers_own_network_is_reached_from_the_host_and_others_by_a_relay(
+    address: str, alone: bool, expected: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Every listener there is the container's, whether its descriptors can be read or not.
-    assert target(monkeypatch, probed(row(address), held=None), "172.17.0.5") == expected
-
-
-@pytest.mark.parametrize(("address", "near"), [(ANYWHERE, "127.0.0.1"), (ELSEWHERE, "172.17.0.5")])
-def test_on_a_network_with_others_a_relay_goes_in(
-    address: str, near: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = target(monkeypatch, probed(row(address), held=None), "172.17.0.5", alone=False)
-    assert found == Target(near, PORT, RELAY)
+    found = target(monkeypatch, probed(row(address), held=None), "172.17.0.5", alone=alone)
+    assert found == expected
 
 
 ON_HOST: dict[str, Any] = {"engine": False, "on_host": True}
@@ -140,11 +138,11 @@ MINE_AND_ROOTS = (row(ANYWHERE, inode=77), row(LOOPBACK, user=0, inode=78))
 def test_on_the_hosts_network_a_socket_must_be_the_containers_the_users_or_the_systems(
     output: str, how: dict[str, Any], expected: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if expected is PortTaken:
-        with pytest.raises(PortTaken):
-            target(monkeypatch, output, "127.0.0.1", **how)
-    else:
+    if expected is not PortTaken:
         assert target(monkeypatch, output, "127.0.0.1", **how) == expected
+        return
+    with pytest.raises(PortTaken):
+        target(monkeypatch, output, "127.0.0.1", **how)
 
 
 @pytest.mark.parametrize("output", ["", "user\037root\036", "user\0371\036held\037\036"])

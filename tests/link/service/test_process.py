@@ -21,7 +21,7 @@ from jlremote.link.service import link_process
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.questions import NeverAsks
-from tests.lab.programs import PATIENCE
+from tests.lab.programs import PATIENCE, write_program
 from tests.link.fakes import until
 from tests.outages.parts import within
 
@@ -109,8 +109,7 @@ def test_a_proxy_command_beside_the_person_is_found_as_by_ssh(
     config, folder = tmp_path / "config", tmp_path / "project"
     config.write_text("Host nowhere\n    ProxyCommand ./proxy %h\n")
     folder.mkdir()
-    (folder / "proxy").write_text('#!/bin/sh\necho "$1: no way from $PWD" >&2\n')
-    (folder / "proxy").chmod(0o700)
+    write_program(folder / "proxy", '#!/bin/sh\necho "$1: no way from $PWD" >&2\n')
     monkeypatch.chdir(folder)
     told = f"nowhere: no way from {folder}"
     ssh = ("ssh", "-F", str(config), "nowhere")

@@ -1,14 +1,30 @@
-"""Messages cross the socket as JSON, and anything else is refused."""
+"""The socket of a link: its file, the proof of each side by a secret, and messages in JSON."""
 
 from __future__ import annotations
 
+import multiprocessing.connection as sockets
+import os
+from dataclasses import astuple
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.link.wire.protocol import MESSAGE_BYTES, bytes_of, receive, send, text_of
+from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.protocol import (
+    MESSAGE_BYTES,
+    NotProved,
+    authenticate_command,
+    authenticate_link,
+    bytes_of,
+    pipe_name,
+    receive,
+    send,
+    text_of,
+)
+from tests.link.fakes import Call
 
 
 @given(st.binary())
@@ -34,3 +50,90 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_read() -> None:
         here._send((MESSAGE_BYTES + 1).to_bytes(4, "big"))  # type: ignore[attr-defined]
         with pytest.raises(OSError):  # noqa: PT011  # multiprocessing gives no reason
             receive(there)
+
+
+SECRET = b"of this test"
+
+
+def test_each_side_refuses_another_secret() -> None:
+    link, command = Pipe()
+    with link, command:
+        proof = Call(lambda: authenticate_command(link, SECRET))
+        with pytest.raises(NotProved):
+            authenticate_link(command, b"another")
+        with pytest.raises(NotProved):
+            proof.result()
+
+
+def test_the_answer_of_one_command_is_no_proof_of_the_link_to_another() -> None:
+    """The attack: a process in the link's place gives the first one's bytes to a second."""
+    (squatter, first), (beside, second) = Pipe(), Pipe()
+    with squatter, first, beside, second:
+        proof = Call(lambda: authenticate_link(first, SECRET))
+        other = Call(lambda: authenticate_link(second, SECRET))
+        squatter.send_bytes(bytes(32))
+        ours = squatter.recv_bytes(256)
+        beside.send_bytes(ours[:32])
+        squatter.send_bytes(beside.recv_bytes(256)[32:])
+        with pytest.raises(NotProved):
+            proof.result()
+        beside.send_bytes(ours[32:])
+        with pytest.raises(NotProved):
+            other.result()
+
+
+@pytest.mark.parametrize("said", [b"", b"x", bytes(33)])
+def test_a_link_that_asks_for_no_proof_gets_none(said: bytes) -> None:
+    link, command = Pipe()
+    with link, command:
+        link.send_bytes(said)
+        with pytest.raises(NotProved):
+            authenticate_link(command, SECRET)
+        assert not link.poll()
+
+
+def test_a_pipe_of_windows_has_a_name_that_only_the_secret_tells() -> None:
+    pipes = {pipe_name(secret) for secret in (b"one", b"another")}
+    assert len(pipes) == 2
+    assert all(pipe.startswith("\\\\.\\pipe\\jlr-") for pipe in pipes)
+    assert pipe_name(b"one") in pipes
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        folder = tmp_path / name
+        folder.mkdir(mode=0o700)
+        monkeypatch.setenv(name, str(folder))
+
+
+def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
+    links = [
+        link_files("dgx", None),
+        link_files("DGX", None),
+        link_files("me@dgx", None),
+        link_files("dgx", tmp_path / "config"),
+        link_files("dgx", tmp_path / "other"),
+    ]
+    files = [file for link in links for file in astuple(link)[2:]]
+    assert len(set(files)) == len(files)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has named pipes instead")
+def test_a_folder_whose_path_is_too_long_for_sockets_has_them_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for letter in "xy":
+        long = tmp_path / (letter * 100)
+        long.mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+        files = link_files("dgx", None)
+        assert files.lock.is_relative_to(long)
+        found += [files.socket, files.mount_socket]
+        files.socket.unlink(missing_ok=True)
+        with sockets.Listener(str(files.socket)):
+            assert files.socket.parent.stat().st_mode & 0o077 == 0
+    assert len(set(found)) == 4
+    for folder in {path.parent for path in found}:
+        folder.rmdir()

@@ -13,16 +13,17 @@ from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_gpus
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.process_mark import STAYS
+from tests.lab.programs import write_program
 
 
 def submitted(folder: Path, answer: str, *, status: int = 0) -> subprocess.CompletedProcess[str]:
     """Run the script of a submission with an `sbatch` that gives this answer."""
     program = folder / "sbatch"
-    program.write_text(
+    write_program(
+        program,
         f'#!/bin/sh\nprintf "%s\\n" "$@" >{folder}/argv\ncat >{folder}/script\n'
-        f"cat <<'END'\n{answer}\nEND\nexit {status}\n"
+        f"cat <<'END'\n{answer}\nEND\nexit {status}\n",
     )
-    program.chmod(0o755)
     wanted = Resources(gres="gpu:2", time="8:00:00", cpus="4", arguments=("--requeue",))
     script = f"echo hello | {{\n{SLURM.submit('t.jlr1', '/home/a%b/log', wanted)}}}"
     return subprocess.run(
@@ -70,27 +71,22 @@ def test_words_that_ask_for_gpus_are_known(wanted: Resources, gpus: bool) -> Non
         ("Submitted batch job 12", "12", "12"),
         ("12\n4711", "12", "12"),
         ("your quota is fine", "", ""),
+        ("12\n4711", None, ""),  # Slurm is silent
     ],
 )
 def test_among_words_of_the_site_the_id_is_that_of_the_jobs_name(
-    tmp_path: Path, answer: str, listed: str, id_: str
+    tmp_path: Path, answer: str, listed: str | None, id_: str
 ) -> None:
     program = tmp_path / "squeue"
-    program.write_text(
-        f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/asked\nprintf 'JOBID\\n{listed}\\n'\n"
+    write_program(
+        program,
+        f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/asked\n"
+        f"printf 'JOBID\\n{listed}\\n'\nexit {int(listed is None)}\n",
     )
-    program.chmod(0o755)
     done = submitted(tmp_path, answer)
     assert (done.returncode, done.stdout.strip()) == (0, id_)
     asked = tmp_path / "asked"
     assert not asked.exists() or "--name=t.jlr1" in asked.read_text().splitlines()
-
-
-def test_among_words_of_the_site_a_silent_slurm_gives_no_id(tmp_path: Path) -> None:
-    (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "squeue").chmod(0o755)
-    done = submitted(tmp_path, "12\n4711")
-    assert (done.returncode, done.stdout.strip()) == (0, "")
 
 
 def test_only_what_was_asked_is_sent_and_the_persons_own_words_come_last(tmp_path: Path) -> None:
@@ -221,8 +217,7 @@ def test_steps_are_over_only_if_slurm_says_so(tmp_path: Path, said: str, status:
         ("squeue", f"echo '{said}'; case '{said}' in *error*) exit 1;; esac"),
         ("scancel", f'echo "$@" >{tmp_path}/cancelled'),
     ):
-        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / program).chmod(0o755)
+        write_program(tmp_path / program, f"#!/bin/sh\n{text}\n")
     done = subprocess.run(
         ("sh", "-c", SLURM.end_steps("12", "mark")),
         env={"PATH": f"{tmp_path}:/usr/bin:/bin"},

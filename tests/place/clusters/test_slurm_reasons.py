@@ -1,9 +1,11 @@
-"""Why a job waits: a kind, a sentence and an action."""
+"""The states of Slurm's jobs, why they wait, and how they ended."""
 
 from __future__ import annotations
 
 import pytest
 
+from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm_lists import read_queue
 from jlremote.place.clusters.slurm_reasons import ending, explain, unfinished_code
 
 
@@ -43,12 +45,9 @@ AT = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-11-22T23:08:56"
 
 
 @pytest.mark.parametrize("state", ["", "COMPLETED", "FAILED"])
-def test_an_end_of_its_own_needs_no_words(state: str) -> None:
-    assert ending(state, "") is None
-
-
-def test_a_job_that_was_requeued_before_has_an_end_of_its_own() -> None:
-    assert ending("COMPLETED", f"{AT} DUE TO JOB REQUEUE ***") is None
+@pytest.mark.parametrize("log", ["", f"{AT} DUE TO JOB REQUEUE ***"])
+def test_an_end_of_its_own_needs_no_words(state: str, log: str) -> None:
+    assert ending(state, log) is None
 
 
 @pytest.mark.parametrize(
@@ -87,3 +86,42 @@ def test_the_log_tells_it_when_slurm_has_forgotten_the_job(state: str, log: str,
 def test_the_exit_code_of_an_end_by_slurm_is_its_signal(state: str, code: int) -> None:
     """Slurm tells them as `0:125` and `0:15`."""
     assert unfinished_code(ending(state, "") or "") == code
+
+
+HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"),
+    [
+        ("PENDING", "waiting"),
+        ("REQUEUED", "waiting"),
+        ("CONFIGURING", "waiting"),
+        ("SUSPENDED", "running"),
+        ("COMPLETING", "running"),
+        ("STOPPED", "running"),
+        *(
+            (state, "ended")
+            for state in (
+                *("COMPLETED", "FAILED", "CANCELLED by root", "TIMEOUT", "OUT_OF_MEMORY"),
+                *("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "REVOKED", "CANCELLED+"),
+            )
+        ),
+    ],
+)
+def test_each_state_has_a_phase(state: str, phase: str) -> None:
+    [job] = read_queue(f"{HEAD}7\x1fx\x1f{state}\x1fNone\x1fN/A\x1fN/A\x1f\n").values()
+    assert job.phase == phase
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "",
+        "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n",
+        "slurm_load_jobs error: Socket timed out on send/recv operation\n",
+    ],
+)
+def test_without_the_heading_nothing_is_known(printed: str) -> None:
+    with pytest.raises(SchedulerSilent):
+        read_queue(printed)

@@ -1,7 +1,8 @@
-"""Framing: a step's output comes back byte by byte, in any shell."""
+"""Framing: a step's output comes back byte by byte, in any shell, and an odd answer is told."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError, NoShell
+from jlremote.place.host.contract import FIELD, GROUP, RECORD, OddAnswer, records, understood
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker, run_steps
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from tests.lab.programs import PATIENCE
@@ -240,3 +242,41 @@ def test_a_stream_without_marker_is_noise_of_which_the_end_is_kept() -> None:
     assert not stream.begun
     assert stream.noise.endswith("the last words")
     assert len(stream.noise) < 10_000
+
+
+@understood("the engine")
+def read(text: str) -> int:
+    (found,) = json.loads(text)
+    return int(found["size"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[" * 100_000,
+        "null",
+        "[]",
+        "[1]",
+        "[{}]",
+        '[{"size": []}]',
+        '[{"size": "\\u001b[2J7"}]',
+    ],
+)
+def test_an_answer_of_another_form_is_an_error_of_the_host(text: str) -> None:
+    with pytest.raises(
+        OddAnswer, match="cannot read the answer of the engine on the host"
+    ) as caught:
+        read(text)
+    assert caught.value.hint
+    assert "\x1b" not in caught.value.message
+
+
+TEXT = st.text(st.characters(exclude_characters=FIELD + RECORD + GROUP))
+
+
+@given(st.lists(st.lists(TEXT, min_size=1)), TEXT)
+def test_the_fields_of_each_record_come_back(fields: list[list[str]], rest: str) -> None:
+    output = "".join(FIELD.join(record) + RECORD for record in fields)
+    assert records(output + rest) == fields

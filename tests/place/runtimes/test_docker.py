@@ -1,4 +1,4 @@
-"""Docker's answers and refusals, told apart by their remedies."""
+"""Docker's argv, and its answers and refusals, told apart by their remedies."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from jlremote.errors import Busy, JlrError, Usage
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import create_argv
-from jlremote.place.runtimes.docker.docker_errors import JustCreated, creation_error
-from jlremote.place.runtimes.engine.engine_errors import EngineNotRunning, reason
-from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.docker.docker_errors import JustCreated, creation_error, old_tool
+from jlremote.place.runtimes.engine.engine_errors import EngineNotRunning
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.engine_containers import Containers, read_container
 from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.place.runtimes.table import for_container
@@ -114,12 +114,6 @@ def test_each_refusal_to_create_has_its_error(
     assert "\n" not in error.message
 
 
-def test_a_reason_is_dockers_first_line_without_its_prefix_and_fit_to_be_shown() -> None:
-    lines = ("WARNING: old kernel", "Error response from daemon: no \x1b[31msuch", "Error: failed")
-    assert reason(said(*lines)) == "no such"
-    assert reason(Completed(3, "", "")) == "exit status 3"
-
-
 @pytest.mark.parametrize("value", ["--privileged", "$(id)", "a b", "'"])
 def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
     options = ContainerOptions((value,), (value,), value, value)
@@ -130,9 +124,69 @@ def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
         assert f"{option}={value}" in argv[: argv.index("--")]
 
 
-@pytest.mark.parametrize("name", ["", "x", "-x", "a b", "a/b", "a\n", "$(id)", "a" * 129, "naïve"])
-def test_a_name_that_docker_would_not_take_is_refused_in_printable_words(name: str) -> None:
-    with pytest.raises(Usage, match="invalid container name") as caught:
+@pytest.mark.parametrize("name", ["x", "a" * 129])
+def test_a_name_that_is_too_short_or_too_long_for_docker_is_refused(name: str) -> None:
+    with pytest.raises(Usage, match="invalid container name"):
         Containers(DOCKER).check_name(name)
-    assert caught.value.message.isprintable()
-    assert ("ï" in caught.value.message) == ("ï" in name), "a letter is shown as it is"
+
+
+def flags(options: ContainerOptions) -> tuple[str, ...]:
+    """Return the options that the engine gets, without the labels."""
+    argv = create_argv(DOCKER, ContainerSpec("cont1", "torch", options))
+    return tuple(word for word in argv[: argv.index("--")] if not word.startswith("--label="))
+
+
+@pytest.mark.parametrize(
+    ("options", "gone"),
+    [
+        (ContainerOptions(init=False), "--init"),
+        (ContainerOptions(ulimits=("memlock=-1", "memlock=")), "memlock"),
+        (ContainerOptions(log_options=("max-size=",)), "--log"),
+        (ContainerOptions(shm_size="1g", ipc="host"), "--shm-size"),
+        (ContainerOptions(ipc=""), "--ipc"),
+    ],
+)
+def test_an_option_that_was_taken_away_is_not_there(options: ContainerOptions, gone: str) -> None:
+    assert not [word for word in flags(options) if gone in word]
+
+
+def test_a_log_driver_of_ones_own_is_left_alone() -> None:
+    options = ContainerOptions(engine_arguments=("--log-driver=journald",))
+    assert [word for word in flags(options) if "log-" in word] == ["--log-driver=journald"]
+
+
+OLD_API = '"--gpus" requires API version 1.40, but the Docker daemon API version is 1.39'
+NO_DRIVER = (
+    "Error response from daemon: could not select device driver "
+    '"" with capabilities: [[gpu]]\nError: failed to start containers: x'
+)
+
+
+def refused(words: str) -> Completed:
+    return Completed(125, "", words)
+
+
+@pytest.mark.parametrize("engine", [DOCKER, ENGINES["sudo docker"]])
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("unknown flag: --gpus\nSee 'docker create --help'.", "knows no `--gpus`"),
+        (OLD_API, "knows no `--gpus`"),
+        (NO_DRIVER, "has no NVIDIA toolkit for its `--gpus`"),
+    ],
+)
+def test_where_it_gives_no_gpus_the_old_tool_may(engine: Engine, said: str, why: str) -> None:
+    tool = ENGINES[engine.name.replace("docker", "nvidia-docker")]
+    assert old_tool(engine, refused(said)) == (tool, f"`{engine.name}` on the host {why}")
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        (DOCKER, "no space left on device"),
+        (PODMAN, "Error: unknown flag: --gpus"),
+        (ENGINES["nvidia-docker"], "unknown runtime specified nvidia"),
+    ],
+)
+def test_nothing_else_is_tried_for_other_reasons(engine: Engine, said: str) -> None:
+    assert old_tool(engine, refused(said)) is None

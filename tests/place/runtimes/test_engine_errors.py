@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
 import pytest
 
 from jlremote.place.host.contract import Completed
@@ -15,6 +18,7 @@ from jlremote.place.runtimes.engine.engine_errors import (
     reason,
 )
 from jlremote.place.runtimes.engine.kinds import ENGINES
+from tests.sources import modules
 
 
 # As docker 20.10 and 28, podman 4.3 and sudo 1.9 say it.
@@ -85,18 +89,7 @@ def test_a_user_without_docker_is_told_of_sudo_unless_it_was_tried() -> None:
     assert "--sudo" not in (engine_error(ENGINES["sudo docker"], refused).hint or "")
 
 
-def test_a_containers_id_is_not_shown_for_its_name() -> None:
-    said = f'Error: unable to start container "{"5f" * 32}": unable to find user me'
-    failed = Completed(125, "", said)
-    assert reason(failed) == "unable to find user me"
-
-
-def test_a_request_to_the_engine_is_not_shown_behind_what_went_wrong() -> None:
-    sentence = "permission denied while trying to connect to the Docker daemon socket at unix:///x"
-    request = 'Get "http://%2Fx/v1.50/json?limit=1": dial unix /x: connect: permission denied'
-    assert reason(Completed(1, "", f"{sentence}: {request}")) == sentence
-
-
+DENIED = "permission denied while trying to connect to the Docker daemon socket at unix:///x"
 CHAIN = (
     "Error response from daemon: failed to create task for container: failed to create shim task: "
     "OCI runtime create failed: runc create failed: unable to start container process: error "
@@ -132,6 +125,11 @@ CHAIN = (
             "2 errors occurred: * one: no * two: no",
         ),
         ("Got permission denied", "Got permission denied"),
+        ("WARNING: old\nError response from daemon: no \x1b[31msuch\nError: failed", "no such"),
+        ("", "exit status 1"),
+        # A container's id is not shown for its name, nor a request behind what went wrong.
+        (f'Error: unable to start container "{"5f" * 32}": no user me', "no user me"),
+        (f'{DENIED}: Get "http://%2Fx/v1.50/json": dial unix /x: permission denied', DENIED),
     ],
 )
 def test_all_lines_of_an_error_are_told_and_nothing_beside_it(said: str, told: str) -> None:
@@ -143,3 +141,53 @@ def test_the_end_of_a_long_error_is_told_too() -> None:
     assert told.startswith("begins xxx")
     assert told.endswith("x because of this")
     assert len(told) < 500
+
+
+PROGRAMS = ("docker", "podman", "nvidia-docker")
+MAY_SPELL_IT = {"jlremote.place.runtimes.engine.kinds"}  # which holds the table
+
+
+def test_the_old_tool_only_creates_and_docker_does_the_rest() -> None:
+    for sudo, words in (("", ()), ("sudo ", ("sudo", "-A", "-k"))):
+        engine = ENGINES[f"{sudo}nvidia-docker"]
+        assert engine("create", "x") == (*words, "nvidia-docker", "create", "x")
+        assert engine("exec", "x", "a b") == (*words, "docker", "exec", "x", "a b")
+        assert engine() == (*words, "docker")
+        assert engine.shown("rm", "x") == f"{sudo}docker rm x"
+        assert engine.everyday == ENGINES[f"{sudo}docker"]
+    told = ENGINES["nvidia-docker"].with_variables(NV_GPU="0")
+    assert told("create") == ("env", "NV_GPU=0", "nvidia-docker", "create")
+    assert all(e.everyday == e for name, e in ENGINES.items() if "nvidia" not in name)
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        ("sh: 1: nvidia-docker: not found", "nvidia-docker"),
+        ("env: 'nvidia-docker': No such file or directory", "nvidia-docker"),
+        ("env: \u2018nvidia-docker\u2019: No such file or directory", "nvidia-docker"),
+        ("bash: docker: command not found", "docker"),
+    ],
+)
+def test_it_is_told_which_of_the_two_is_not_there(said: str, missing: str) -> None:
+    error = engine_error(ENGINES["nvidia-docker"], Completed(127, "", said))
+    assert isinstance(error, EngineMissing)
+    assert error.message == f"`{missing}` was not found on the host"
+
+
+def beginnings(tree: ast.Module) -> Iterator[str]:
+    """Give the first words of everything that may be an argv, or a command line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple | ast.List) and len(node.elts) > 1:
+            first = node.elts[0]
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
+
+
+def test_only_engines_begin_their_argvs() -> None:
+    spelt = {
+        module
+        for module, tree in modules().items()
+        if any(word in PROGRAMS for word in beginnings(tree))
+    }
+    assert spelt <= MAY_SPELL_IT

@@ -22,6 +22,7 @@ def test_a_name_that_is_no_folder_is_refused_in_printable_words(runtime: Runtime
         with pytest.raises(Usage, match=r"invalid (container|session) name") as refusal:
             runtime.check_name(name)
         assert refusal.value.message.isprintable()
+        assert ("ï" in refusal.value.message) == ("ï" in name), "a letter is shown as it is"
 
 
 @EVERY

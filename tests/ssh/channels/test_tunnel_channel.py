@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 from paramiko import Message, common
 
-from jlremote.ssh.channels.channel_registry import (
-    BUFFER_LIMIT,
-    FIRST_WINDOW,
-    ChannelRegistry,
-)
+from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, FIRST_WINDOW, ChannelRegistry
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.wire_format import direct_tcpip
 from tests.ssh.channels.parts import Handler, Transport

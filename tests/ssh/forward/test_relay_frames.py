@@ -13,11 +13,7 @@ import pytest
 
 from jlremote.place.host.addresses import Target
 from jlremote.remote import sending
-from jlremote.remote.relay import (
-    DATA,
-    HEAD,
-    OPEN,
-)
+from jlremote.remote.relay import DATA, HEAD, OPEN
 from jlremote.ssh.forward import container_relay
 from jlremote.ssh.forward.container_relay import WINDOW, Relay, window_beside
 
@@ -87,9 +83,8 @@ class Desk:
     def __init__(self, target: Target = TARGET) -> None:
         loop: Any = Loop()
         self.transport = object()
-        connection: Any = SimpleNamespace(
-            transport=self.transport, with_sudo_password=lambda script: script
-        )
+        facts = {"transport": self.transport, "with_sudo_password": lambda script: script}
+        connection: Any = SimpleNamespace(**facts)
         self.relay = Relay(connection, target, loop)
         self.channel: Any = self.relay._channel
 
@@ -141,9 +136,7 @@ def test_the_program_that_runs_is_as_old_as_the_link() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_relay_replaces_the_shell_unless_sudo_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container_relay, "SessionChannel", Channel)
     plain = Desk()
     plain.relay.opened()

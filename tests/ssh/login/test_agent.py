@@ -1,4 +1,4 @@
-"""An ssh-agent's client, against agents that answer, refuse, hang and lie."""
+"""The keys to offer, in the order of ssh, also of agents that refuse, hang and lie."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from jlremote.ssh.login import agent as agent_module
 from jlremote.ssh.login.agent import Agent
+from jlremote.ssh.login.key_files import UnusableKey, load, public_half
 from jlremote.ssh.wire_format import string
 
 Answer = Callable[[bytes], bytes]
@@ -60,3 +63,32 @@ def test_an_agent_that_hangs_has_no_keys(path: Path, monkeypatch: pytest.MonkeyP
         silent.bind(str(path))
         silent.listen()
         assert Agent(str(path)).keys() == {}
+
+
+def private(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n",
+    ],
+)
+def test_a_broken_file_is_unusable_and_has_no_public_half(content: bytes, tmp_path: Path) -> None:
+    path = private(tmp_path / "id", content)
+    assert public_half(path) is None
+    with pytest.raises(UnusableKey, match="is not a private key that can be read"):
+        load(path, None)
+
+
+def test_a_dsa_key_is_of_an_unsupported_kind(tmp_path: Path) -> None:
+    key = dsa.generate_private_key(1024)
+    content = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = private(tmp_path / "id", content)
+    with pytest.raises(UnusableKey, match="unsupported kind"):
+        load(path, None)

@@ -11,19 +11,15 @@ import paramiko
 import pytest
 from paramiko import common
 
-from jlremote.errors import Authentication, NeedsAuthentication
-from jlremote.questions import Question
+from jlremote.errors import Authentication
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.login.credentials import Credentials, RefusedSecrets, password_account
 from jlremote.ssh.login.methods import log_in
-from jlremote.ssh.login.user_authentication import (
-    Challenge,
-    Outcome,
-    UserAuthentication,
-)
+from jlremote.ssh.login.user_authentication import Challenge, Outcome, UserAuthentication
 from jlremote.ssh.wire_format import string
 from tests.login.keychain import MemoryKeychain
+from tests.ssh.laptop import Person
 
 IN = Outcome(success=True)
 
@@ -84,20 +80,6 @@ class Server:
 
     def _is_over(self) -> bool:
         return len(self.sent) > self.limit
-
-
-@dataclass
-class Person:
-    """Answers questions from a list."""
-
-    answers: list[str]
-    asked: list[Question] = field(default_factory=list)
-
-    def ask(self, question: Question) -> str:
-        self.asked.append(question)
-        if not self.answers:
-            raise NeedsAuthentication("no person to ask")
-        return self.answers.pop(0)
 
 
 def destination(**rules: Any) -> Destination:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +12,17 @@ from cryptography.hazmat.primitives.serialization.ssh import SSHCertificateType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.errors import (
-    HostKey,
-    HostKeyChanged,
-    NeedsAuthentication,
-)
-from jlremote.questions import Question
+from jlremote.errors import HostKey, HostKeyChanged, NeedsAuthentication
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
 from jlremote.ssh.trust.host_certificates import read_certificate, why_invalid
 from jlremote.ssh.trust.host_keys import verify
 from jlremote.ssh.trust.known_hosts import append, format_line
+from tests.link.fakes import FakePerson as Person
 from tests.long import WANTED
 from tests.ssh.certificates import blob_of, certificate, new_key, wire_blob
 
 HOST = "lab.example.org"
-
-
-@dataclass
-class Person:
-    """Gives one answer, or cannot be asked."""
-
-    answer: str | None = None
-    asked: list[str] = field(default_factory=list)
-
-    def ask(self, question: Question) -> str:
-        self.asked.append(question.text)
-        if self.answer is None:
-            raise NeedsAuthentication("no person to ask")
-        return self.answer
 
 
 @pytest.fixture
@@ -49,14 +31,8 @@ def known(tmp_path: Path) -> Path:
 
 
 def destination(known: Path, *, port: int = 22, batch: bool = False, **rules: Any) -> Destination:
-    return Destination(
-        "lab",
-        HOST,
-        port,
-        "me",
-        host_key=HostKeyRules(user_files=(known,), **rules),
-        login=LoginRules(batch=batch),
-    )
+    host_key, login = HostKeyRules(user_files=(known,), **rules), LoginRules(batch=batch)
+    return Destination("lab", HOST, port, "me", host_key=host_key, login=login)
 
 
 def remember(known: Path, name: str, key: Ed25519PrivateKey, marker: str = "") -> None:
@@ -77,7 +53,7 @@ def test_an_authority_or_a_revoked_key_makes_no_other_key_a_changed_one(
     person = Person("yes")
     remember(known, HOST, new_key(), marker)
     verify(destination(known), wire_blob(new_key()), person)
-    assert len(person.asked) == 1
+    assert len(person.questions) == 1
 
 
 def test_a_bare_key_behind_a_foreign_certificate_has_changed_beside_a_line(known: Path) -> None:
@@ -93,7 +69,7 @@ def test_a_certificate_for_all_names_or_a_pattern_counts(known: Path) -> None:
     person = Person()
     for names in ((), (b"*.example.org",)):
         verify(destination(known), host_certificate(new_key(), authority, names=names), person)
-    assert person.asked == []
+    assert person.questions == []
 
 
 def test_a_forged_signature_does_not_count(known: Path) -> None:
@@ -108,15 +84,8 @@ def test_a_forged_signature_does_not_count(known: Path) -> None:
 def test_an_authority_with_a_forbidden_algorithm_does_not_count(known: Path) -> None:
     authority = new_key()
     remember(known, HOST, authority, "@cert-authority")
-    where = destination(known)
-    strict = Destination(
-        where.host,
-        where.hostname,
-        22,
-        "me",
-        host_key=where.host_key,
-        algorithms=Algorithms(authorities=("rsa-sha2-512",)),
-    )
+    algorithms = Algorithms(authorities=("rsa-sha2-512",))
+    strict = replace(destination(known), algorithms=algorithms)
     with pytest.raises(NeedsAuthentication):
         verify(strict, host_certificate(new_key(), authority), Person())
 

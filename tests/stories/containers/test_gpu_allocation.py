@@ -76,10 +76,8 @@ def test_podman_names_devices_as_the_hosts_cdi_files_do(
 
 def test_the_loser_of_a_race_chooses_again(state: list[float]) -> None:
     theirs = answer("\n".join((row(0), row(1))), lease_of_another(0))
-    begun = asking("auto", FREE, theirs, again=theirs)
-    taken = allocation.take(begun.context)
-    assert taken.shown == "1"
-    assert len(state) == 1
+    taken = allocation.take(asking("auto", FREE, theirs, again=theirs).context)
+    assert (taken.shown, len(state)) == ("1", 1)
 
 
 def test_a_race_that_is_lost_every_time_is_an_error(state: list[float]) -> None:
@@ -196,19 +194,11 @@ def test_indices_that_are_asked_for_are_compared_by_uuid(
 
 
 @pytest.mark.parametrize("gpus", [None, "all", "none", "auto", "device=1", "2"])
-def test_a_plan_takes_what_a_start_takes(gpus: str | None) -> None:
-    planned = allocation.planned(asking(gpus).context)
-    taken = allocation.take(asking(gpus).context)
-    assert (planned.engine, planned.shown, planned.labels) == (
-        taken.engine, taken.shown, taken.labels,
-    )  # fmt: skip
-    assert planned.lease is None
-
-
-def test_a_plan_writes_nothing_on_the_host() -> None:
-    begun = asking("auto")
-    allocation.planned(begun.context)
-    assert [step for step, _ in begun.host.scripts] == ["script"]
+def test_a_plan_takes_what_a_start_takes_and_writes_nothing_on_the_host(gpus: str | None) -> None:
+    begun = asking(gpus)
+    planned, taken = allocation.planned(begun.context), allocation.take(asking(gpus).context)
+    assert planned == replace(taken, lease=None)
+    assert {step for step, _ in begun.host.scripts} <= {"script"}
     with pytest.raises(NotFound):
         allocation.planned(asking("device=7").context)
 
@@ -227,11 +217,8 @@ def test_other_gpus_than_those_requested_are_noted(
     begun = asking(asked)
     allocation.explain_unchanged(begun.context, have)
     assert bool(begun.notes.notes) == said
-    if said:
-        assert (
-            f"`cont1` already exists {f'with GPUs `{have}`' if have else 'without GPUs'}; "
-            in begun.notes.notes[0]
-        )
+    has = f"with GPUs `{have}`" if have else "without GPUs"
+    assert not said or f"`cont1` already exists {has}; " in begun.notes.notes[0]
 
 
 class HangingHost(TurnHost):

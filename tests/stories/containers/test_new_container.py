@@ -17,7 +17,7 @@ from jlremote.gpus.leases import Lease
 from jlremote.hosts.requests import StartRequest
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import ContainerSpec
-from tests.lab.programs import wait_until
+from tests.lab.programs import wait_until, write_program
 from tests.stories.containers.parts import Answer, Start, inspected, refused, start
 
 SPEC = ContainerSpec("cont1", "torch")
@@ -46,13 +46,15 @@ def test_a_container_gets_a_network_of_its_own_unless_one_was_chosen(
     new_container.create(begun.context, replace(SPEC, options=options), AllocatedGpus())
     [script] = begun.host.texts("create")
     assert ("docker network create" in script) == own
+    # No docker is told not to pull: an old one does not know it.
+    assert "--pull" not in script
+    assert script.startswith("LC_ALL=C; export LC_ALL\ndocker image inspect -- torch"), script
 
 
 def test_the_end_of_its_script_does_not_end_a_creation_unseen(tmp_path: Path) -> None:
     """Docker would finish it after the rollback has looked, which waits for its client."""
     docker = tmp_path / "docker"
-    docker.write_text('#!/bin/sh\n[ "$1" != create ] || { : >"$0.1"; sleep 0.5; : >"$0.2"; }')
-    docker.chmod(0o700)
+    write_program(docker, '#!/bin/sh\n[ "$1" != create ] || { : >"$0.1"; sleep 0.5; : >"$0.2"; }')
     begun, path = creating(RUNS), f"{tmp_path}:{os.environ['PATH']}"
     new_container.create(begun.context, SPEC, AllocatedGpus())
     argv = ("sh", "-c", *begun.host.texts("create"))
@@ -67,14 +69,6 @@ def test_podman_without_an_init_creates_it_without() -> None:
     assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
     assert "left out `--init`" in begun.notes.notes[0]
     assert ["--init " in text for text in begun.host.texts("create")] == [True, False]
-
-
-def test_no_docker_is_told_not_to_pull_and_the_image_is_looked_for_before() -> None:
-    begun = creating(RUNS)
-    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
-    [script] = begun.host.texts("create")
-    assert "--pull" not in script
-    assert script.startswith("LC_ALL=C; export LC_ALL\ndocker image inspect -- torch"), script
 
 
 def test_a_container_that_ends_without_its_entrypoint_too_is_an_error() -> None:

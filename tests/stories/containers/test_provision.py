@@ -55,13 +55,9 @@ def test_a_container_that_ended_is_started_and_stopped_again_after_a_failure() -
 def test_a_container_that_is_started_with_fewer_gpus_than_it_asks_for_is_noted(
     engine: str, words: str
 ) -> None:
-    begun = start(
-        {
-            "start": [inspected(StartedAt="2026-02-02")],
-            "script": ["nvidia-smi\0370\037GPU 0: NVIDIA H200 (UUID: GPU-1)\n\036"],
-            "on host": ["driver\ndriver\ndevice\ndevice\n"],
-        }
-    )
+    answers: dict[str, list[Answer]] = {"start": [inspected(StartedAt="2026-02-02")]}
+    answers["script"] = ["nvidia-smi\0370\037GPU 0: NVIDIA H200 (UUID: GPU-1)\n\036"]
+    begun = start(answers | {"on host": ["driver\ndriver\ndevice\ndevice\n"]})
     provision.ensure(begun.context, Survey(replace(ENDED, engine_gpus=engine), None))
     assert words in begun.notes.notes[0]
 
@@ -103,15 +99,9 @@ def test_a_container_that_does_not_start_says_why(answer: Answer, words: str, hi
 
 def test_a_start_goes_on_with_the_request_as_it_was_typed() -> None:
     options = ContainerOptions(volumes=("~/data:/data",))
-    begun = start(
-        {
-            "create": [inspected("launches")],
-            "who": ["1005\n1006\nanna\n/home/anna\n"],
-            "missing": [""],
-            "info": ["{}"],
-        },
-        StartRequest("dgx", "cont1", image="torch", options=options),
-    )
+    answers: dict[str, list[Answer]] = {"create": [inspected("launches")], "missing": [""]}
+    answers |= {"who": ["1005\n1006\nanna\n/home/anna\n"], "info": ["{}"]}
+    begun = start(answers, StartRequest("dgx", "cont1", image="torch", options=options))
     context, _, _ = provision.ensure(begun.context, NOTHING)
     assert "--user=1005:1006" in begun.host.texts("create")[0]
     assert context.request.options == options, "its hints may still name `--user`"
@@ -128,10 +118,8 @@ def test_a_plan_for_a_container_that_is_there_starts_it_at_most() -> None:
 def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
     there: Answer = refused("Error: No such image: torch", 1) if pulls else ""
     options = ContainerOptions(packages=("keras",))
-    begun = start(
-        {"script": [there]},
-        StartRequest("dgx", "cont1", image="torch", options=options),
-    )
+    request = StartRequest("dgx", "cont1", image="torch", options=options)
+    begun = start({"script": [there]}, request)
     plan = provision.plan(begun.context, NOTHING, AllocatedGpus(engine="device=0"))
     verbs = [by_hand(line).split()[1] for line in plan]
     assert verbs == ["pull"] * pulls + ["network", "create", "start", "exec"]

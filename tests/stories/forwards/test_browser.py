@@ -21,7 +21,7 @@ from jlremote.errors import JlrError
 from jlremote.forwards.address import Address
 from jlremote.forwards.browser import open_in_browser, trouble
 from jlremote.place.host import addresses
-from tests.lab.programs import PATIENCE, wait_until
+from tests.lab.programs import PATIENCE, wait_until, write_program
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"
 PAGE = "http://cont1-dgx.localhost:8888/cont1/lab?token=5ec2e7&a='b'"
@@ -48,8 +48,7 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def recorder(tmp_path: Path) -> tuple[Path, Record]:
     """Give a program that notes its argv, and a way to read it."""
     program, record = tmp_path / "my-browser", tmp_path / "argv"
-    program.write_text(f'#!/bin/sh\necho noise; printf "%s\\n" "$@" > {record}\n')
-    program.chmod(0o755)
+    write_program(program, f'#!/bin/sh\necho noise; printf "%s\\n" "$@" > {record}\n')
 
     def read() -> list[str]:
         wait_until(
@@ -107,8 +106,7 @@ def test_the_first_browser_of_a_list_that_starts_is_taken(
 ) -> None:
     program, argv = recorder
     broken = tmp_path / "broken"
-    broken.write_text("#!/bin/sh\nexit 3\n")
-    broken.chmod(0o755)
+    write_program(broken, "#!/bin/sh\nexit 3\n")
     names = ["no-such-browser", "no-such-browser %s", str(broken), "", form.format(program)]
     monkeypatch.setenv("BROWSER", os.pathsep.join([*names, str(broken)]))
     assert trouble() is None
@@ -146,8 +144,7 @@ def test_a_missing_browser_is_reported(name: str) -> None:
 
 def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "w3m"
-    program.write_text("#!/bin/sh\nexit 1\n")
-    program.chmod(0o755)
+    write_program(program, "#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "is a text browser" in (open_in_browser(ADDRESS) or "")
     assert "is a text browser" in (open_in_browser(ADDRESS, "w3m") or "")
@@ -192,8 +189,7 @@ def confined(program: Path, tmp_path: Path, way: str) -> str:
         wrapper = tmp_path / "xdg-open"
         wrapper.symlink_to(own)
         settings, entry = tmp_path / "xdg-settings", tmp_path / "applications"
-        settings.write_text("#!/bin/sh\necho firefox_firefox.desktop\n")
-        settings.chmod(0o755)
+        write_program(settings, "#!/bin/sh\necho firefox_firefox.desktop\n")
         entry.mkdir()
         (entry / "firefox_firefox.desktop").write_text("X-SnapInstanceName=firefox\n")
     else:

@@ -13,11 +13,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.forwards import local_ports
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
-from jlremote.jupyter.survey import (
-    IdleStopped,
-    JupyterDead,
-    Survey,
-)
+from jlremote.jupyter.survey import IdleStopped, JupyterDead, Survey
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.runtime import Container

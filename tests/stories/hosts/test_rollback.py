@@ -24,21 +24,15 @@ def fail(error: BaseException, *steps: Callable[[], object]) -> None:
         raise error
 
 
-def test_steps_are_undone_in_reverse_order() -> None:
-    undone: list[str] = []
-    with pytest.raises(Busy):
-        fail(Busy("later"), partial(undone.append, "first"), partial(undone.append, "second"))
-    assert undone == ["second", "first"]
-
-
-def test_a_failure_to_undo_does_not_hide_the_first_one() -> None:
+def test_steps_are_undone_in_reverse_order_and_a_failure_of_one_hides_nothing() -> None:
     def lose_host() -> None:
         raise JlrError("the host has gone")
 
     undone: list[str] = []
+    first, second = (partial(undone.append, step) for step in ("first", "second"))
     with pytest.raises(Busy, match="later"):
-        fail(Busy("later"), partial(undone.append, "first"), lose_host)
-    assert undone == ["first"]
+        fail(Busy("later"), first, second, lose_host)
+    assert undone == ["second", "first"]
 
 
 def test_a_second_ctrl_c_does_not_stop_the_rollback() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import queue
 import signal
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -16,7 +17,7 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost, NotFound, Usage
 from jlremote.jupyter.api import JupyterApi, Kernel
-from jlremote.kernels import exec_kernel, execution
+from jlremote.kernels import exec_kernel, execution, lab
 from jlremote.kernels.execution import ExecRequest, execute
 from jlremote.kernels.remote_kernel import Message, decoded
 from jlremote.laptop.sessions import SessionRecord
@@ -282,3 +283,17 @@ def test_of_many_outputs_the_end_is_kept() -> None:
     assert left["text"].endswith("999\nmore\n")
     assert len(left["text"]) == 105
     assert not run.keep_end(105)
+
+
+@pytest.mark.lab
+def test_a_module_in_the_folder_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page may have written it."""
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    for name in ("jupyterlab", "tornado", "json5"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('code of the folder')")
+    command = (*lab._jupyterlab(), "--version")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout.partition(".")[0]) >= 4

@@ -1,8 +1,9 @@
-"""`jlr list` asks all hosts at once, and asks the user nothing."""
+"""`jlr list` asks all hosts at once, asks the user nothing, and reports each session."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING
 from jlremote.jobs import session_job
+from jlremote.jupyter.api import Access, Kernel
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing import known_sessions, listing
-from jlremote.listing.session_report import SessionReport, of_record
+from jlremote.listing.session_report import SessionReport, of_forward, of_record
 from jlremote.mounts import known_mounts
 from jlremote.place.host.job import Job
+from tests.link.fakes import new_endpoint
 from tests.stories.parts import Notes, context
 
 
@@ -123,3 +127,30 @@ def test_the_status_of_a_stopped_session_asks_the_user_nothing(
     monkeypatch.setattr(known_sessions, "of_left", of_left)
     record("dgx", "cont1", 1.0, forwarded=False)
     assert listing.report("cont1", context()).state == "stopped"
+
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch", gpus="all")
+FORWARD = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
+EPOCH = "1970-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("access", "detail"),
+    [(Access.TOKEN, None), (Access.OPEN, "`dgx`"), (Access.PASSWORD, "password")],
+)
+def test_the_detail_explains_a_server_without_a_token(access: Access, detail: str | None) -> None:
+    report = of_forward(RECORD, FORWARD, access)
+    assert report.access == str(access)
+    assert report.detail is None if detail is None else detail in (report.detail or "")
+
+
+def test_the_json_form_has_all_fields_in_a_fixed_order() -> None:
+    report = replace(of_record(RECORD, "up"), kernels=(Kernel("a.ipynb", "idle", EPOCH),))
+    told = report.to_json()
+    assert list(told) == [
+        *("name", "host", "container", "runtime", "state", "since", "detail", "url"),
+        *("page", "local_port", "image", "gpus", "kernels", "access", "idle_stop", "awake"),
+        *("job", "node", "time_left", "reason", "mounts", "ports"),
+    ]
+    asked = {"notebook": "a.ipynb", "state": "idle", "last_activity": EPOCH}
+    assert told["kernels"] == [asked | {"id": "", "running": None}]

@@ -1,4 +1,4 @@
-"""The states of mounts, and what is refused, with a system that answers as the test says."""
+"""The folder that is mounted, the states of mounts, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Busy
+from jlremote.errors import Busy, Usage
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
-from jlremote.mounts import known_mounts, unmount
+from jlremote.mounts import known_mounts, project_folder, unmount
 from jlremote.mounts.system import Holder, Linux, MountPoint
-from tests.stories.parts import POINT, RECORD
+from tests.stories.parts import POINT, RECORD, FakeHost
 
 
 @dataclass
@@ -53,3 +53,10 @@ def test_a_busy_mount_names_at_most_five_programs() -> None:
     assert isinstance(error, Busy)
     assert (error.message.count("vim"), error.message[-12:]) == (5, ", and 2 more")
     assert "a program of another user uses it" in unmount._refusal(RECORD, "busy", []).message
+
+
+@pytest.mark.parametrize("told", ["-oallow_other", "project", "", "/a\n-x", "/a\x1b[2J"])
+def test_what_a_host_prints_is_mounted_only_if_it_is_an_absolute_path(told: str) -> None:
+    host: Any = FakeHost("lab", {"script": f"writable\n{told}\n"})
+    with pytest.raises(Usage, match="no absolute path"):
+        project_folder._look(host, "~/project")

@@ -104,16 +104,8 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("status", "message", "hint"),
     [
-        (
-            recorded_files.MISSING,
-            "`dgx/cont1` has no recorded output",
-            "`jlr start dgx cont1` records",
-        ),
-        (
-            recorded_files.OFF,
-            "started with `--no-record`",
-            "`jlr stop dgx/cont1`, then `jlr start dgx",
-        ),
+        (recorded_files.MISSING, "`dgx/cont1` has no recorded output", "`jlr start dgx cont1` rec"),
+        (recorded_files.OFF, "started with `--no-record`", "`jlr stop dgx/cont1`, then `jlr start"),
         (1, "cannot read what `dgx/cont1` printed: \\[31mno such container", "`jlr list dgx/"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Sessions are chosen by what this laptop knows before any host is asked."""
+"""Sessions are named by templates, and chosen before any host is asked."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import NotFound
+from jlremote.hosts.requests import StartRequest
 from jlremote.jobs.known_jobs import find
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.selection.naming import names, session_of
 from jlremote.selection.session_selection import chosen, running
 from tests.stories.parts import Notes, context
 
@@ -25,13 +28,6 @@ def test_a_known_session_is_used_without_its_host(selector: str | None) -> None:
     sessions.save(RECORD)
     assert chosen(selector, context()).name == "cont1"
     assert running(selector, context()).local_port == 8888
-
-
-def test_a_misspelt_session_is_told_with_the_one_that_was_meant() -> None:
-    sessions.save(RECORD)
-    with pytest.raises(NotFound, match="no session `cnt1`") as caught:
-        chosen("cnt1", context())
-    assert (caught.value.hint or "").startswith("did you mean `dgx/cont1`? `jlr list`")
 
 
 def test_a_host_stands_for_its_only_session_where_none_must_be_named() -> None:
@@ -86,4 +82,47 @@ def test_no_other_session_is_named_to_a_command_that_deletes() -> None:
     for guess, or_job in itertools.product((True, False), repeat=2):
         with pytest.raises(NotFound) as caught:
             chosen("cont2", context(), or_job=or_job, guess=guess)
-        assert ("did you mean `dgx/cont1`?" in (caught.value.hint or "")) is guess
+        assert ("did you mean `dgx/cont1`? `jlr list`" in (caught.value.hint or "")) is guess
+
+
+class FakeHost:
+    """Knows its user's name."""
+
+    name = "dgx"
+
+    def __init__(self, user: str = "anna") -> None:
+        self.user = user
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        return {name: Completed(0, f"{self.user}\n", "") for name in steps}
+
+
+def record(name: str, typed: str | None, host: str = "dgx") -> None:
+    sessions.save(SessionRecord(host, name, "docker", 8888, typed))
+
+
+@pytest.mark.parametrize("user", ["CORP\\anna", "corp+anna", "_corp anna"])
+def test_characters_that_engines_refuse_are_replaced_in_the_users_name(user: str) -> None:
+    [name] = names(StartRequest("dgx", "tf", "{user}_{name}", image="x"), FakeHost(user))
+    assert name.lower() == "corp-anna_tf"
+
+
+def test_a_session_is_found_by_either_name_before_the_host_is_asked() -> None:
+    record("anna_tf", "tf")
+    record("anna_other", "tf", host="elsewhere")
+    for typed in ("tf", "anna_tf", None):
+        assert session_of(StartRequest("dgx", typed, "{user}_{name}"))[0] == "anna_tf"
+    assert session_of(StartRequest("dgx", "new", "{user}_{name}"))[0] is None
+    assert session_of(StartRequest("dgx", "new"))[0] == "new"
+    assert session_of(StartRequest("dgx", "new", "{user}_{name}", "none"))[0] == "new"
+    assert chosen("dgx/tf", context()).name == "anna_tf"
+    assert chosen("elsewhere/tf", context()).name == "anna_other"
+
+
+def test_a_full_name_comes_before_a_short_one() -> None:
+    record("tf", None)
+    record("anna_tf", "tf")
+    assert chosen("tf", context()).name == "tf"
+    assert session_of(StartRequest("dgx", "tf", "{user}_{name}"))[0] == "tf"
+    with pytest.raises(NotFound):
+        chosen("anna", context())

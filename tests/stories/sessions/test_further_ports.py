@@ -22,9 +22,7 @@ from tests.link.fakes import new_endpoint, new_server
 from tests.stories.parts import FakeLink, context
 
 PLACE = new_endpoint().place
-HERE = Container(
-    PLACE.container_id, PLACE.name, running=True, started_at=PLACE.started_at, addresses=("a",)
-)
+HERE = Container(PLACE.container_id, PLACE.name, True, PLACE.started_at, addresses=("a",))
 FOUND = Survey(HERE, Findings("/tmp/jlr-0/cont1", "", None, (new_server(),)))
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(7860, 7861),))
 

@@ -1,4 +1,4 @@
-"""The steps of `jlr start` fit together; the parts are fakes."""
+"""The steps of `jlr start` and `jlr open` fit together; the parts are fakes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 from jlremote.containers import jupyter_launch, provision
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import allocation
+from jlremote.hosts.halted import again
 from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.jupyter.survey import Survey
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.engine.kinds import ENGINES
 from jlremote.place.runtimes.engine_containers import Containers
@@ -21,9 +23,7 @@ from jlremote.place.runtimes.runtime import Container
 from jlremote.sessions import start
 from tests.stories.parts import SERVER, FakeHost, context
 
-CONTAINER = Container(
-    "c0ffee", "cont1", running=True, started_at="2026-01-01", addresses=("10.0.0.2",)
-)
+CONTAINER = Container("c0ffee", "cont1", True, "2026-01-01", addresses=("10.0.0.2",))
 REFUSED = Busy("no local port is free")
 
 
@@ -87,3 +87,23 @@ def test_a_default_name_that_is_another_users_gets_ones_own(
     with pytest.raises(Busy):
         start.start(StartRequest("dgx", runtime="docker", image="torch"), context())
     assert set(looked) == {"ada_jupyter"}
+
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch")
+
+
+@pytest.mark.parametrize(
+    ("record", "gone", "command"),
+    [
+        (RECORD, False, "jlr start dgx cont1"),
+        (RECORD, True, "jlr start dgx cont1 --image torch"),
+        (replace(RECORD, image=None), True, "jlr start dgx cont1"),
+        (replace(RECORD, runtime="none", image=None), False, "jlr start dgx cont1 --runtime none"),
+        (replace(RECORD, runtime="slurm", image=None), False, "jlr restart dgx/cont1"),
+        (replace(RECORD, runtime="slurm apptainer"), True, "jlr restart dgx/cont1"),
+    ],
+)
+def test_the_hint_starts_a_session_as_it_was(
+    record: SessionRecord, gone: bool, command: str
+) -> None:
+    assert again(record, "container-gone" if gone else "down") == f"`{command}` starts it again"

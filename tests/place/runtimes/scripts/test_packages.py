@@ -10,6 +10,7 @@ import pytest
 
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.scripts import packages, variables
+from tests.lab.programs import write_program
 from tests.place.host.shells import run_sh
 
 
@@ -75,12 +76,12 @@ def test_what_another_user_put_in_the_place_of_ones_packages_is_in_no_image(
         (tmp_path / "jlr-61001").symlink_to(made)
     # An engine that runs commands here, as the container's user and as root.
     engine = tmp_path / "docker"
-    engine.write_text(
+    write_program(
+        engine,
         "#!/bin/sh\n"
         'case $* in *--user=0*) while [ "$1" != sh ]; do shift; done; exec "$@";;\n'
-        f"*) echo 61001 {tmp_path}/home;; esac\n"
+        f"*) echo 61001 {tmp_path}/home;; esac\n",
     )
-    engine.chmod(0o755)
     script = packages.share(DOCKER, "c", fresh=True).replace("/tmp/jlr", f"{tmp_path}/jlr")
     script = script.replace("/opt/jlr", f"{tmp_path}/opt")
     done = run_sh("sh", f"PATH={tmp_path}:$PATH\n{script}")
