@@ -67,6 +67,8 @@ OPTIONAL = ("long", "hardware")
 ONE_LAB = ("tests/cluster",)
 # These take one worker minutes.
 FIRST = (*ONE_LAB, "tests/windows")
+# With `JLR_LONG=1` each test of it takes minutes, and its tests share nothing.
+APART = "tests/adversity/test_interruptions.py"
 # These read all sources, which one worker need parse only once.
 GUARDS = re.compile(
     "tests/test_(errors|ladder|local_files|local_programs|platforms|shell_texts|untrusted|words).py"
@@ -79,6 +81,8 @@ class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         folder = file.rpartition("/")[0]
+        if file == APART:
+            return nodeid
         return "guards" if GUARDS.fullmatch(file) else folder if folder in ONE_LAB else file
 
 
