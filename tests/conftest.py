@@ -65,8 +65,10 @@ OPTIONAL = ("long", "hardware")
 
 # A lab of one of these folders costs more than its files gain from several workers.
 ONE_LAB = ("tests/cluster",)
-# These take one worker minutes.
-FIRST = (*ONE_LAB, "tests/windows")
+# These take one worker minutes, and then come those with files of a minute or two.
+FIRST = (*ONE_LAB, "tests/windows", "tests/sessions", "tests/shell", "tests/outages")
+# With `JLR_LONG=1` each test of it takes minutes, and its tests share nothing.
+APART = "tests/adversity/test_interruptions.py"
 # These read all sources, which one worker need parse only once.
 GUARDS = re.compile(
     "tests/test_(errors|ladder|local_files|local_programs|platforms|shell_texts|untrusted|words).py"
@@ -79,6 +81,8 @@ class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         folder = file.rpartition("/")[0]
+        if file == APART:
+            return nodeid
         return "guards" if GUARDS.fullmatch(file) else folder if folder in ONE_LAB else file
 
 
@@ -97,7 +101,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the lab, which `tests/run quick` leaves out.
 
-    What one worker must do alone comes first, and files without a lab, which take a second, come
+    What takes one worker long comes first, and files without a lab, which take a second, come
     last: else all but one of the workers would have nothing to do at the end.
     """
     dear = set()
@@ -107,7 +111,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("lab")
         if item.get_closest_marker("lab"):
             dear.add(item.path)
-    items.sort(key=lambda item: (not item.nodeid.startswith(FIRST), item.path not in dear))
+    items.sort(
+        key=lambda item: (item.path in dear, *map(item.nodeid.startswith, FIRST)), reverse=True
+    )
 
 
 def pytest_collection_finish() -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import pytest
-from mcp import Client, MCPError, StdioServerParameters
 
 from jlremote.agents import mcp_server
 from jlremote.errors import JlrError
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.sessions.parts import failed, started
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 Call = Callable[..., Awaitable[str]]
 SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
@@ -22,6 +25,9 @@ SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
 def test_an_agent_works_in_one_session_by_its_tools_alone(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
+    # It takes a second to load, which each worker would take for its list of the tests.
+    from mcp import Client, StdioServerParameters
+
     session = started(laptop, container())
     project = laptop.folder / "home" / "project"
     project.mkdir()
@@ -79,6 +85,8 @@ def exit_code(answer: str) -> object:
 
 async def cancelled(client: Client, call: Call) -> None:
     """A call that the agent gives up interrupts its cell."""
+    from mcp import MCPError
+
     with pytest.raises(MCPError, match="timed out"):
         await client.call_tool("exec", {"code": SLOW, "seconds": 300}, read_timeout_seconds=12)
     assert "'1'" in str(json.loads(await call("exec", code="1")))

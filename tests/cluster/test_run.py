@@ -74,7 +74,7 @@ def test_a_folder_is_sent_first_and_what_the_job_makes_comes_back(
 def test_the_commands_of_the_guide_run(cluster: Cluster, zih: Laptop) -> None:
     """Those of docs/guides.md for jobs, with the numbers of this cluster."""
     cluster.run("login", "sh", "-c", "echo 'print(2)' >~/train.py", user="alice")
-    here = {" hpc": " zih", "32G": "1G", "gpu:8": "gpu:2", "python ": "python3 "}
+    here = {" hpc": " zih", "32G": "1G", "gpu:8": "gpu:2", "0-9": "0-3", "python ": "python3 "}
     kinds = re.compile("jlr (gpus|job list|run) hpc(?!.* torchrun )|jlr job attach$")
     for command in filter(kinds.match, shown_commands()):
         ours = command

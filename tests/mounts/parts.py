@@ -18,7 +18,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.mounts.system import Linux
 from tests.lab.accounts import Account, program_name
 from tests.lab.laptop import FOLDERS, Laptop
-from tests.lab.programs import Result, wait_until
+from tests.lab.programs import Result, lives, wait_until
 
 # What a program on a mount may wait for at most when the host is away.
 LIMIT_SECONDS = 45.0
@@ -58,7 +58,8 @@ class Desk:
         return [p for p in self.laptop.processes() if program_name(p) == "sshfs"]
 
     def link(self) -> psutil.Process:
-        [link] = [p for p in self.laptop.processes() if "jlremote.link" in p.cmdline()]
+        alive = filter(lives, self.laptop.processes())
+        [link] = [p for p in alive if "jlremote.link" in p.cmdline()]
         return link
 
     def has_project(self, name: str, content: bytes) -> bool:

@@ -127,6 +127,7 @@ def test_a_server_on_its_containers_loopback_is_used_as_it_is(
     here.await_output("is running at")
     session = started(laptop, here)
     assert session.base.endswith("/theirs/")
+    born = session.born()
     with session.notebook("here.ipynb") as kernel:
         assert len(kernel.run("print('x' * 200_000)")) == 200_001
     for words in (("list", here.name), ("list",)):
@@ -140,7 +141,9 @@ def test_a_server_on_its_containers_loopback_is_used_as_it_is(
     assert f'content="0;url={own}' in redirect
     with urlopen(own + "api", timeout=30) as answer:
         assert "version" in json.load(answer)
+    assert "/theirs/" in laptop.jlr("logs", here.name).stdout
     assert "left Jupyter running" in laptop.jlr("stop").stdout
+    assert started(laptop, here).born() == born
 
 
 def test_a_server_with_a_password_asks_for_it_in_the_browser(

@@ -35,11 +35,6 @@ def test_a_jupyter_that_ends_is_reported_with_its_last_lines_until_it_is_mended(
     assert started(lasting_laptop, here).ask("api/status")["kernels"] == 0
 
 
-def test_a_slow_jupyter_is_waited_for(lasting_laptop: Laptop, container: ContainerFactory) -> None:
-    here = container("lab/slow", options=("--env", "LAB_DELAY=4"))
-    assert started(lasting_laptop, here).ask("api/status")["kernels"] == 0
-
-
 @within(15)
 def test_a_container_where_nothing_can_be_written_says_so_at_once(
     lasting_laptop: Laptop, container: ContainerFactory

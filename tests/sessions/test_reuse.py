@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from tests.lab.containers import Container, ContainerFactory
+from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.outages.parts import within
-from tests.sessions.parts import START_SECONDS, failed, start, started, with_a_server
+from tests.sessions.parts import START_SECONDS, failed, start, started
 
 IDENTITY = "{{.Id}} {{.State.StartedAt}}"
-
-
-def servers_in(container: Container) -> int:
-    """Return how many processes of the container are JupyterLab's."""
-    lines = container.engine.docker("top", container.name, "-eo", "pid,args").splitlines()
-    return sum("jupyter-lab" in line and "sh -c" not in line for line in lines)
 
 
 def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
@@ -36,23 +30,6 @@ def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
     assert restarted.status == 0, restarted
     assert "docker exec" in restarted.stderr
     assert here.inspect("{{.Id}}") == before.split()[0]
-
-
-def test_a_server_that_is_the_containers_main_process_is_reused_and_left_running(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = with_a_server(container, "--ip=0.0.0.0")
-    session = started(laptop, here)
-    assert session.base.endswith("/theirs/")
-    born = session.born()
-    assert servers_in(here) == 1
-    said = laptop.jlr("logs", here.name)
-    assert "/theirs/" in said.stdout, said
-    stopped = laptop.jlr("stop", here.name)
-    assert stopped.status == 0, stopped
-    assert "left Jupyter running" in stopped.stdout, stopped
-    again = started(laptop, here)
-    assert again.born() == born
 
 
 def test_a_paused_container_is_told_as_such_and_stays_paused(

@@ -61,7 +61,7 @@ _AS_MAIN_USER = f"""\
 {IF_MISSING}{KEEP_ODD_VARIABLES}read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
 if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ] &&
   {{ [ "$(cat "$note")" = 1 ] || grep -q {_BEGINNING} /proc/1/cmdline; }} 2>/dev/null; then
-{_WAIT.replace("OTHERWISE", ":")}
+{_WAIT.replace("OTHERWISE", "case $main in *[!0-9]*) break;; esac")}
   of() {{ sed -n "s/^$1:[^0-9]*\\($2\\).*/\\1/p" "/proc/$main/status" 2>/dev/null; }}
   if runs && uid=$(of Uid '[0-9]*') && [ "$(stat -c %u "$note")" = "$uid" ] &&
     command -v setpriv >/dev/null; then
