@@ -50,6 +50,7 @@ class ExecRequest:
     selector: str | None
     cells: Sequence[str]
     notebook: str | None = None  # whose kernel runs it
+    kind: str | None = None  # else the kind of the kernel, as Jupyter names it
     seconds: float | None = None  # after which the command ends, and the cell runs on
     waits: bool = True  # while the kernel is busy
     asks: bool = False  # whether `input()` can be answered
@@ -85,7 +86,7 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
     session, forward, _ = answering(request.selector, context)
     api = JupyterApi(forward.local_port, forward.server)
     if request.notebook is None:
-        kernel = exec_kernel.of_exec(api, context)
+        kernel = exec_kernel.of_exec(api, context, request.kind)
     else:
         kernel = exec_kernel.of_notebook(request.notebook, api)
     place = ExecPlace(session.selector, kernel)
@@ -97,11 +98,13 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
     return place, _Execution(place, api, request, context).records()
 
 
-def interrupt(selector: str | None, notebook: str | None, context: Context) -> ExecPlace:
+def interrupt(
+    selector: str | None, notebook: str | None, kind: str | None, context: Context
+) -> ExecPlace:
     """Interrupt what runs in the kernel of `jlr exec`, or in a notebook's; return where that is."""
     session, forward, _ = answering(selector, context)
     api = JupyterApi(forward.local_port, forward.server)
-    kernel = exec_kernel.of_notebook(notebook or exec_kernel.PATH, api)
+    kernel = exec_kernel.of_notebook(notebook or exec_kernel.path_of(kind), api)
     api.interrupt_kernel(kernel.id)
     return ExecPlace(session.selector, kernel)
 

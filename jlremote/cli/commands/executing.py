@@ -27,6 +27,7 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @option("-c code CODE", "Run this code.")
 @option("--notebook NOTEBOOK", "Run it in the kernel of this notebook, which must run.")
+@option("-k --kernel KIND", "Run it in a lasting kernel of this kind.")
 @option(
     "--out FOLDER",
     "Write images, HTML and PDF to new files of this folder.",
@@ -50,6 +51,7 @@ def execute(
     file: str | None,
     code: str | None,
     notebook: str | None,
+    kernel: str | None,
     out: Path | None,
     sync: str | None,
     timeout: str | None,
@@ -78,12 +80,14 @@ def execute(
         echo 1 + 1 | jlr exec -
         jlr exec -c 1/0 --json | jq -r .status
     """
+    if notebook is not None and kernel is not None:
+        raise Usage("`--notebook` and `--kernel` are two kernels", hint="leave out one of them")
     if interrupt:
         if code is not None or file is not None:
             raise Usage("`--interrupt` runs no code", hint="leave out the code")
         from jlremote.kernels import execution
 
-        place = execution.interrupt(session, notebook, invocation.context())
+        place = execution.interrupt(session, notebook, kernel, invocation.context())
         text = f"interrupted the kernel of `{one_line(place.kernel.notebook)}`"
         answer_either(text, place.to_json())
         return 0
@@ -103,7 +107,7 @@ def execute(
 
         into = sync_all(SyncRequest(Path(sync).expanduser(), session), context)
         cells = [f"__import__('os').chdir({into!r})", *cells]
-    request = execution.ExecRequest(session, cells, notebook, seconds, not no_wait, asks)
+    request = execution.ExecRequest(session, cells, notebook, kernel, seconds, not no_wait, asks)
     place, records = execution.execute(request, context)
     if json_lines or not as_json():
         take = exec_output.as_lines(place) if json_lines else exec_output.as_text()

@@ -221,7 +221,7 @@ class Api:
     def kernels_with_paths(self) -> tuple[Kernel, ...]:
         return tuple(self.kernels)
 
-    def start_kernel(self, path: str) -> str:
+    def start_kernel(self, _kind: str | None, path: str) -> str:
         self.kernels += [*self.late, Kernel(path, "starting", "", id="new")]
         return "new"
 
