@@ -7,16 +7,18 @@ of a short command.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jlremote.errors import LinkLost, NotBegun, NotFound
 from jlremote.hosts.attached_process import (
+    Lasting,
+    Opened,
     Screen,
     TerminalClosed,
     run_attached,
-    run_lasting,
     terminal_of,
 )
 from jlremote.hosts.context import Context
@@ -24,7 +26,7 @@ from jlremote.hosts.links import connect, link_of, link_on
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.typed_place import host_word, resolved
-from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.client.link import KeptShell, Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 
 if TYPE_CHECKING:
@@ -80,22 +82,12 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    known = None if request.keep else known_place(request.where, context)
-    if known is not None and not _is_kept(known[0], request, screen):
+    known = known_place(request.where, context)
+    if known is not None:
         with suppress(Unproved):
             return _run(*known, request, screen, context, checked=False)
     place = place_of(request.where, context, as_shared=request.as_shared)
-    if _is_kept(place.host, request, screen):
-        return _kept(place, request, screen, context)
     return _run(place.host, place.served, request, screen, context, checked=True)
-
-
-def _is_kept(host: Link, request: ShellRequest, screen: Screen) -> bool:
-    if request.keep is not None or request.command or screen.kind is None:
-        return bool(request.keep)
-    from jlremote.laptop.settings import settings
-
-    return settings.load().chosen(host.name, {}).get("keep") is True
 
 
 def known_place(where: str | None, context: Context) -> tuple[Link, SshPlace] | None:
@@ -121,16 +113,25 @@ def _run(
     *,
     checked: bool,
 ) -> int:
-    what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
+    kept = _kept(host, place, request, screen)
+    command, user, workdir = request.command, request.user, request.workdir
+    what = ShellCommand(command, user, workdir, request.detach_keys, kept=kept)
+    opened = host.shell(place, what, terminal_of(screen), checked=checked)
+    lasting = _lasting(host, place, what, screen)
     try:
-        status = run_attached(host.shell(place, what, terminal_of(screen), checked=checked), screen)
-    except TerminalClosed:
+        status = run_attached(opened, screen, lasting)
+    except TerminalClosed as closed:
         screen.recover()
-        context.progress.note(f"closed the terminal in `{place.selector}`")
-        return HUNG_UP
+        if lasting is None or not closed.stays:
+            context.progress.note(f"closed the terminal in `{place.selector}`")
+            return HUNG_UP
+        context.progress.note(f"left the shell there; {lasting.hint}")
+        return HUNG_UP if lasting.over_loss_only else 0
     except NotBegun:
         raise
     except LinkLost as lost:
+        if lasting and lost.hint == lasting.hint:
+            raise
         screen.recover()
         raise LinkLost(
             f"{lost.message}; the programs in the terminal were ended",
@@ -144,6 +145,37 @@ def _run(
     return status
 
 
+def _kept(host: Link, place: SshPlace, request: ShellRequest, screen: Screen) -> KeptShell | None:
+    """Return how to keep the shell: as it is asked for or set, else over a loss only."""
+    keep: object = request.keep
+    if keep is None and (request.command or screen.kind is None):
+        return None
+    if keep is None:
+        from jlremote.laptop.settings import settings
+
+        keep = settings.load().chosen(host.name, {}).get("keep")
+    if keep is False:
+        return None
+    mark = os.urandom(8).hex()
+    label = f"lost-{mark[:6]}" if keep is None else request.label
+    if keep and not request.keep:
+        label = _free_label(host, place)
+    again = f"{place.selector} --keep{f' --name {label}' if label else ''}"
+    return KeptShell(place.kept(label), mark, again, bool(request.keep), keep is None)
+
+
+def _lasting(host: Link, place: SshPlace, what: ShellCommand, screen: Screen) -> Lasting | None:
+    if (kept := what.kept) is None:
+        return None
+    attached = replace(what, kept=replace(kept, begun=True))
+
+    def again(link: Link, _: int) -> Opened:
+        return link.shell(place, attached, terminal_of(screen), checked=True)
+
+    hint = f"`jlr shell {kept.again}` attaches again"
+    return Lasting(host.unasked(hint), again, hint, kept.mark.encode(), kept.unasked)
+
+
 def _note_forced(host: Link, context: Context) -> None:
     from jlremote.place.host.contract import run_script
 
@@ -154,55 +186,13 @@ def _note_forced(host: Link, context: Context) -> None:
         )
 
 
-def _kept(place: ShellPlace, request: ShellRequest, screen: Screen, context: Context) -> int:
-    import secrets  # which loads more than a short command has time for
-
-    from jlremote.place.host.contract import run_script
-    from jlremote.place.runtimes.runtime import Attachment
-    from jlremote.place.runtimes.scripts import shell_scripts
-
-    host = place.host
-    attached = Attachment(screen.size, request.user, request.workdir, request.detach_keys)
-    own = None if place.is_host else place.name
-    label = request.label if request.keep else _free_label(place, own)
-    name = shell_scripts.session(place.runtime, own, label)
-    words = f"--keep{f' --name {label}' if label else ''}"
-    again = f"`jlr shell {place.selector} {words}` attaches again"
-
-    looked = run_script(host, shell_scripts.look(name)).status
-    if looked == shell_scripts.NO_TMUX and request.keep is None:
-        context.progress.note(f"`{host.name}` has no tmux, so this ends with the connection")
-        return _run(host, place.served, request, screen, context, checked=True)
-    if looked == shell_scripts.NO_TMUX:
-        raise NotFound(
-            f"`{host.name}` has no tmux, which would keep the shell",
-            hint="`sudo apt install tmux` there installs it; "
-            f"`jlr shell {place.selector}` opens one that ends with the connection",
-        )
-    if looked == 0:
-        context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
-    mark = secrets.token_hex(8)
-    begin = shell_scripts.argv_of(place.runtime, place.name, attached, request.command, sized=False)
-    script = shell_scripts.kept_script(begin, name, mark)
-    back = shell_scripts.again_script(name, mark)
-    try:
-        status = run_lasting(host, script, screen, lambda *_: back, again)
-    except TerminalClosed:
-        screen.recover()
-        context.progress.note(f"left the shell there; {again}")
-        return 0
-    if status == 0 and run_script(host, shell_scripts.look(name)).status == 0:
-        context.progress.note(f"the shell keeps running; {again}")
-    return status
-
-
-def _free_label(place: ShellPlace, own: str | None) -> str:
+def _free_label(host: Link, place: SshPlace) -> str:
     """Return the first label whose shell no terminal shows: none is taken from it unasked."""
-    from jlremote.place.runtimes.scripts.shell_scripts import SHOWN, session
+    from jlremote.place.runtimes.scripts.shell_scripts import SHOWN
 
-    shown = place.host.run({"shown": SHOWN})["shown"].stdout.splitlines()
+    shown = host.run({"shown": SHOWN})["shown"].stdout.splitlines()
     labels = ("", *map(str, range(2, len(shown) + 3)))
-    return next(label for label in labels if session(place.runtime, own, label) not in shown)
+    return next(label for label in labels if place.kept(label) not in shown)
 
 
 def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> ShellPlace:

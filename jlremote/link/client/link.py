@@ -38,6 +38,25 @@ class SshPlace:
     name: str  # of the session or container, or the host's
     container_id: str = ""  # the engine's full id, empty to go by name
 
+    def kept(self, label: str) -> str:
+        """Return tmux's name of a shell that is kept there; tmux takes neither `.` nor `:`."""
+        on_host = self.session is None and self.runtime == "none"
+        text = "host" if on_host else f"{self.runtime}/{self.name}"
+        text = f"{text}/{label}" if label else text
+        return text.replace(" ", "-").replace(".", "+")
+
+
+@dataclass(frozen=True)
+class KeptShell:
+    """A shell that outlasts its connection where the host has tmux."""
+
+    name: str  # tmux's (see `SshPlace.kept`)
+    mark: str  # random; printed first where tmux keeps it
+    again: str  # the words after `jlr shell` that attach to it again
+    needed: bool  # whether it is an error if it cannot be kept
+    unasked: bool  # whether it is kept over a loss only, and unnoticed
+    begun: bool = False  # whether it runs, and is attached to again
+
 
 @dataclass(frozen=True)
 class ShellCommand:
@@ -48,6 +67,7 @@ class ShellCommand:
     workdir: str | None = None
     detach_keys: str | None = None
     copies: bool = False  # whether it is the far end of a copy of files
+    kept: KeptShell | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 # sshd's default `LoginGraceTime`. Other commands wait for this answer meanwhile.
 ANSWER_SECONDS = 120.0
+END_SECONDS = 10.0
 
 # Each message about pieces that were taken wakes the command.
 _TOLD_AT_ONCE = PIECES // 2
@@ -45,6 +46,7 @@ class Conversation:
         self._sending = threading.Lock()
         self._watched = False
         self.handed_over = False  # whether its socket carries another protocol by now
+        self.cancelled = threading.Event()  # whether its script is to end
 
     def greet(self, secret: bytes) -> None:
         """Authenticate each other by the secret, and read the request.
@@ -148,15 +150,18 @@ def run(
     variables: Mapping[str, str],
     *,
     shown: str | None = None,
+    end: str = "",
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
+
+    The script `end` runs if the command has gone, or ends it, while the connection is there.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
         JlrError: it did not end within the command's limit.
     """
     request = conversation.request
-    cancelled = threading.Event()
+    cancelled = conversation.cancelled
     given = CommandStdin(conversation) if request.get("gives") else None
     asked = request.get("terminal")
     terminal = Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
@@ -192,6 +197,11 @@ def run(
             terminal=terminal,
             variables=variables,
         )
+    except LinkLost:
+        if end and cancelled.is_set():
+            with contextlib.suppress(JlrError, TimeoutError):
+                connection.execute(bytes_of(end), lambda *_: None, timeout=END_SECONDS)
+        raise
     except TimeoutError as late:
         raise JlrError(
             f"the host did not finish within {request.get('timeout'):g} s",
@@ -203,6 +213,7 @@ def _say(conversation: Conversation, message: Message) -> None:
     try:
         conversation.say(message)
     except OSError as gone:
+        conversation.cancelled.set()
         raise LinkLost("the command has ended") from gone
 
 

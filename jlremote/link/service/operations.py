@@ -23,6 +23,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.scripts.shell_scripts import end_script
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.connection import Connection
 
@@ -73,11 +74,14 @@ class Operations:
         self.dialer.elevate(connection, script, conversation)
         marker, variables = request["marker"], self._variables(request)
         begun = script if marker is None else announced(script, marker)
-        self.running[conversation] = _in_words(request, place.selector)
+        kept, end = request["kept"], ""
+        if not kept or kept["unasked"]:
+            self.running[conversation] = _in_words(request, place.selector)
+            end = end_script(kept["name"], kept["mark"]) if kept else ""
         try:
-            return run(conversation, connection, begun, variables, shown=script)
+            return run(conversation, connection, begun, variables, shown=script, end=end)
         finally:
-            del self.running[conversation]
+            self.running.pop(conversation, None)
 
     def _variables(self, request: Message) -> dict[str, str]:
         return self.dialer.variables.of(request.get("environment", {}))

@@ -9,18 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from jlremote.errors import NotFound
+from jlremote.errors import Authentication, HostKeyChanged, LinkLost
 from jlremote.hosts import attached_process
-from jlremote.link.client.link import Link
+from jlremote.link.client.link import Link, SshPlace
 from jlremote.link.client.remote_process import RemoteProcess
-from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
-from jlremote.place.runtimes.engine_containers import Containers
-from jlremote.place.runtimes.runtime import Runtime
-from jlremote.place.runtimes.scripts import shell_scripts
-from jlremote.sessions import shell
-from tests.stories.parts import FakeHost, context
 
 SIZE = os.terminal_size((80, 24))
 
@@ -33,6 +25,7 @@ class FakeScreen:
 
     def __init__(self, *events: bytes | os.terminal_size) -> None:
         self.events = events
+        self.shown = b""
 
     def taken(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -41,7 +34,7 @@ class FakeScreen:
         yield from self.events
 
     def show(self, stream: str, data: bytes) -> None:
-        """Show nothing."""
+        self.shown += data
 
     def recover(self) -> None:
         """Mend nothing."""
@@ -61,36 +54,56 @@ class FakeProcess:
         self.got.append(size)
 
 
+class LostProcess(FakeProcess):
+    """A process whose connection is lost at once."""
+
+    status = None
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        raise LinkLost("the connection broke")
+
+    def leave(self) -> None:
+        """End nothing."""
+
+
 def test_keys_and_sizes_are_passed_on() -> None:
     process, screen = FakeProcess(), FakeScreen(b"l", b"s", SIZE, b"")
     attached_process._Attachment(cast(RemoteProcess, process), screen, None)._type()
     assert process.got == [b"l", b"s", SIZE, b""]
 
 
-def test_a_shell_is_kept_only_by_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = Completed(shell_scripts.NO_TMUX, "", "")
-    host = cast(Link, FakeHost("dgx", {"script": missing, "shown": missing}))
-    place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
-    request = shell.ShellRequest("dgx", keep=True)
-    with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
-        shell._kept(place, request, FakeScreen(), context())
-    assert "`jlr shell dgx` opens one that ends with the connection" in (caught.value.hint or "")
-    monkeypatch.setattr(shell, "_run", lambda *_, **__: 3)
-    by_setting = shell.ShellRequest("dgx")
-    assert shell._kept(place, by_setting, FakeScreen(), context()) == 3
+class OtherHost:
+    """A link that finds another host by its name, twice, and then none."""
+
+    disconnected = False
+    failures = [HostKeyChanged("`dgx` has another key")] * 2
+
+    def status(self, **_: Any) -> None:
+        raise self.failures.pop() if self.failures else Authentication("refused")
+
+
+def test_a_host_with_another_key_is_told_once_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attached_process, "_PAUSE_SECONDS", 0.0)
+    screen, host = FakeScreen(), cast(Link, OtherHost())
+    lasting = attached_process.Lasting(host, lambda *_: pytest.fail("no connection"), "hint")
+    made = attached_process._Attachment(cast(RemoteProcess, LostProcess()), screen, lasting)
+    with pytest.raises(Authentication) as caught:
+        made.to_the_end()
+    assert caught.value.message == "refused; what runs there keeps running"
+    assert screen.shown.count(b"`dgx` has another key; waiting") == 1
 
 
 @pytest.mark.parametrize(
-    ("runtime", "name", "label", "session"),
+    ("place", "label", "name"),
     [
-        (Containers(DOCKER), "a.b", "", "docker/a+b"),
-        (Containers(DOCKER), "a_b", "", "docker/a_b"),
-        (Containers(ENGINES["sudo podman"]), "cont1", "two", "sudo-podman/cont1/two"),
-        (Bare(), "host", "", "none/host"),
-        (Bare(), None, "two", "host/two"),
+        (SshPlace("dgx/a.b", None, "docker", "a.b"), "", "docker/a+b"),
+        (SshPlace("dgx/a_b", "a_b", "docker", "a_b"), "", "docker/a_b"),
+        (SshPlace("d/c", "c", "sudo podman", "c"), "two", "sudo-podman/c/two"),
+        (SshPlace("dgx/host", "host", "none", "host"), "", "none/host"),
+        (SshPlace("dgx", None, "none", "dgx"), "two", "host/two"),
     ],
 )
-def test_each_place_has_a_kept_shell_of_its_own(
-    runtime: Runtime, name: str | None, label: str, session: str
-) -> None:
-    assert shell_scripts.session(runtime, name, label) == session
+def test_each_place_has_a_kept_shell_of_its_own(place: SshPlace, label: str, name: str) -> None:
+    assert place.kept(label) == name
