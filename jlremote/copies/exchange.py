@@ -101,8 +101,8 @@ class CopyPlace:
                 except Unproved:
                     self._known = None
             if self._known is None:
-                place = place_of(self._where, self._context)
-                process = _opened(stack, place.host, place.served, command, checked=True)
+                there = place_of(self._where, self._context)
+                process = _opened(stack, *there, command, checked=True)
             yield process
 
 

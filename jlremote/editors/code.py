@@ -21,7 +21,8 @@ from jlremote.laptop.windows import NOT_FROM_HERE
 from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
 from jlremote.place.runtimes.runtime import Attachment
-from jlremote.sessions.shell import ShellPlace, place_of
+from jlremote.place.runtimes.table import for_container, runtime_named
+from jlremote.sessions.shell import Place, place_of
 from jlremote.untrusted import absolute_path
 
 # The system's program for links of other programs, with what it wants before them.
@@ -103,9 +104,9 @@ def code(
         JlrError: ssh does not know names below `.jlr` yet, or the editor failed.
     """
     kind = EDITORS[editor]
-    place = place_of(where, context)
-    folder = _folder(place, path)
-    name = _ssh_name(place)
+    there = place_of(where, context)
+    folder = _folder(there, path)
+    name = _ssh_name(there)
     arguments = kind.arguments(name, folder)
     program = next(filter(None, map(shutil.which, kind.programs)), None)
     if only_shown:
@@ -130,20 +131,23 @@ def code(
     return OpenedFolder(name, folder, command_line(argv), opened=True)
 
 
-def _folder(place: ShellPlace, path: str | None) -> str:
+def _folder(there: Place, path: str | None) -> str:
     if path is not None and path.startswith("/"):
         return path
+    host, place = there
     # Editors want a path without `~`, which the shell there knows.
     argv = ("sh", "-c", f"{IN_FOLDER} && pwd", "sh", path or ".")
-    script = command_line(place.runtime.attached(place.name, argv, Attachment(), {}))
-    printed = run_script(place.host, script)
+    runtime = for_container(runtime_named(place.runtime), place.container_id)
+    script = command_line(runtime.attached(place.name, argv, Attachment(), {}))
+    printed = run_script(host, script)
     if printed.status != 0:
         raise NotFound(f"`{place.selector}` has no folder `{path}`: {printed.complaint}")
     with understood("`pwd`"):  # what a container prints
         return absolute_path(printed.stdout.removesuffix("\n"))
 
 
-def _ssh_name(place: ShellPlace) -> str:
+def _ssh_name(there: Place) -> str:
+    _, place = there
     if place.is_host and place.selector != place.name:
         raise Usage(
             f"`{place.name}{SUFFIX}` is a session, so an editor cannot reach the host by that name",

@@ -23,8 +23,8 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     Raises:
         NotFound: there is no such session, container or host, or the container does not run.
     """
-    place = place_of(selector_of(name, context.ssh_config), context)
-    with place.host.serve_ssh(place.served) as link:
+    host, place = place_of(selector_of(name, context.ssh_config), context)
+    with host.serve_ssh(place) as link:
         carry(link, partial(os.read, stdin), partial(os.write, stdout))
 
 

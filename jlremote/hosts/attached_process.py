@@ -25,6 +25,7 @@ from jlremote.text import printable
 _AWAY = (Unreachable, LinkStuck, HostKeyChanged)
 _WAITING = b"connection lost, waiting; Enter ~. ends it\r\n"
 _BACK = b"connected again\r\n"
+_ENDED = "`jlr run` is for long work, and `jlr shell --keep` outlasts a loss"
 # How long one attempt to attach again may wait in the link, and the least time between two.
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 60.0, 1.0
 # How long a link may take to end what runs in the terminal, before that is left to it.
@@ -33,9 +34,10 @@ _PIECE = 256 << 10
 
 
 class TerminalClosed(Exception):
-    """The person typed `~.` or closed the terminal, so what runs there is to end."""
+    """The person typed `~.` or closed the terminal, so what runs there is to end.
 
-    stays = False  # whether it goes on there, as it is kept, or could not be told to end
+    It may stay (`True` among the arguments): it is kept, or could not be told.
+    """
 
 
 Opened = AbstractContextManager[RemoteProcess]
@@ -131,12 +133,10 @@ class _Attachment:
         self._screen = screen
         self._lasting = lasting
         self._sign = lasting.sign if lasting else b""  # empty once it was shown
-        self._warned = False  # of another host that answers by its name
         self._shown = 0
         self._status: int | None = None
         self._failure: Exception | None = None
         self._closed = False
-        self._ended = True  # whether the link did as it was told then
         self._over = threading.Event()
 
     def to_the_end(self) -> int:
@@ -152,21 +152,22 @@ class _Attachment:
                 raise
         if self._status is not None and not self._closed:
             return self._status
-        failure = TerminalClosed() if self._closed else self._failure
+        stays, failure = self._stays(), self._failure
+        self._screen.recover()
+        if self._closed:
+            raise TerminalClosed(stays)
         assert failure is not None
-        if isinstance(failure, TerminalClosed):
-            failure.stays = self._stays()
-        elif isinstance(failure, LinkLost | Authentication) and self._lasting and self._stays():
-            self._screen.recover()
-            failure.message = f"{failure.message}; what runs there keeps running"
-            failure.hint = self._lasting.hint
+        if isinstance(failure, LinkLost | Authentication):
+            became = "what runs there keeps running" if stays else "the programs there were ended"
+            failure.message = f"{failure.message}; {became}"
+            failure.hint = self._lasting.hint if stays and self._lasting else _ENDED
         raise failure
 
     def _stays(self) -> bool:
         """Return whether what ran there goes on; the link has ended what it could reach."""
         if self._lasting is None or self._sign:
             return False
-        if not self._lasting.over_loss_only or self._process is None or not self._ended:
+        if not self._lasting.over_loss_only or self._process is None:
             return True
         return not (self._lasting.host.disconnected or self._lasting.host.answers())
 
@@ -187,7 +188,8 @@ class _Attachment:
         self._closed = True
         if (process := self._process) is not None:
             process.hang_up()
-            self._ended = self._over.wait(_END_SECONDS)
+            if not self._over.wait(_END_SECONDS):
+                self._process = None
         self._over.set()
 
     def _show_all(self) -> None:
@@ -237,9 +239,8 @@ class _Attachment:
                 self._screen.show("stdout", _BACK)
                 self._show(process)
         except _AWAY as lost:
-            self._failure = lost
-            if isinstance(lost, HostKeyChanged) and not self._warned:
-                self._warned = True
+            told, self._failure = isinstance(self._failure, HostKeyChanged), lost
+            if isinstance(lost, HostKeyChanged) and not told:
                 self._screen.show("stdout", f"{printable(lost.message)}; waiting\r\n".encode())
         if self._status is None:
             self._over.wait(max(0.0, began + _PAUSE_SECONDS - time.monotonic()))

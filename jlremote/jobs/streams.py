@@ -8,15 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.hosts.attached_process import (
-    Again,
-    Lasting,
-    Opened,
-    Screen,
-    TerminalClosed,
-    run_attached,
-    terminal_of,
-)
+from jlremote.hosts import attached_process as attached
 from jlremote.hosts.context import Context
 from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
@@ -26,7 +18,7 @@ from jlremote.link.client.remote_process import RemoteProcess
 
 
 def attach(
-    handle: JobHandle, screen: Screen, context: Context, detach_keys: str | None
+    handle: JobHandle, screen: attached.Screen, context: Context, detach_keys: str | None
 ) -> tuple[int, bool]:
     """Connect the terminal to a job that runs, or start it there; again after each loss.
 
@@ -42,11 +34,12 @@ def attach(
     assert isinstance(handle.backend, ContainerJobs), "no other jobs have a terminal"
     script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
     back = _again(handle, script if first or handle.starting else None, detach_keys, screen)
-    opened = handle.host.process(script, terminal_of(screen))
+    opened = handle.host.process(script, attached.terminal_of(screen))
     try:
-        run_attached(opened, screen, Lasting(handle.host.unasked(again), back, again))
-    except TerminalClosed:
-        screen.recover()
+        attached.run_attached(
+            opened, screen, attached.Lasting(handle.host.unasked(again), back, again)
+        )
+    except attached.TerminalClosed:
         context.progress.note(f"left `{selector}` as it is; {again}")
         return 0, False
     job = handle.again()
@@ -61,22 +54,24 @@ def attach(
     return job.exit_code or 0, True
 
 
-def _again(handle: JobHandle, start: str | None, detach_keys: str | None, screen: Screen) -> Again:
+def _again(
+    handle: JobHandle, start: str | None, detach_keys: str | None, screen: attached.Screen
+) -> attached.Again:
     """Return how to attach to a job again.
 
     What it printed meanwhile comes first if all before was shown, as it is from its `start` on.
     """
 
-    def attached(host: Link, shown: int) -> Opened:
+    def joined(host: Link, shown: int) -> attached.Opened:
         job, backend = replace(handle, host=host).again(), handle.backend
         assert isinstance(backend, ContainerJobs), "no other jobs have a terminal"
         script = start or ""
         if not start or job.state != "created":
             script = f"stty -opost -echo\n{backend.rest(job.key, shown, 0)}" if start else ""
             script += "" if job.over else backend.attach(job.key, detach_keys, first=False)
-        return host.process(script, terminal_of(screen))
+        return host.process(script, attached.terminal_of(screen))
 
-    return attached
+    return joined
 
 
 @contextmanager

@@ -10,17 +10,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from jlremote.errors import LinkLost, NotBegun, NotFound
-from jlremote.hosts.attached_process import (
-    Lasting,
-    Opened,
-    Screen,
-    TerminalClosed,
-    run_attached,
-    terminal_of,
-)
+from jlremote.errors import NotFound
+from jlremote.hosts import attached_process as attached
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import connect, link_of, link_on
 from jlremote.laptop import sessions
@@ -33,11 +26,14 @@ if TYPE_CHECKING:
     from jlremote.place.runtimes.engine.kinds import Engine
     from jlremote.place.runtimes.runtime import Runtime
 
+Place: TypeAlias = tuple[Link, SshPlace]
+
 HUNG_UP = 255  # as ssh
 # How docker and podman exit where a container does not run; a command may exit so, too.
 _OF_ENGINES = (1, 125, 126, 255)
 # How shells exit that could not read or find a command.
 _NOT_RUN = (2, 126, 127)
+_NO_TMUX = "echo 'no tmux there keeps the shell; `sudo apt install tmux` installs it'\n"
 _IS_FORCED = '[ "${SSH_ORIGINAL_COMMAND-}" ]'
 
 
@@ -55,60 +51,40 @@ class ShellRequest:
     as_shared: bool = False  # whether another user's session may be joined
 
 
-@dataclass(frozen=True)
-class ShellPlace:
-    """Where a shell runs."""
-
-    host: Link
-    runtime: Runtime
-    name: str  # of the session or container, or the host's
-    selector: str  # what the command takes
-    is_host: bool = False  # whether it is the host itself, and no session
-    session: str | None = None  # the session's name, `None` for what is none
-    container_id: str = ""  # the engine's full id of a session's container
-
-    @property
-    def served(self) -> SshPlace:
-        """The place as the link knows it."""
-        return SshPlace(
-            self.selector, self.session, self.runtime.name, self.name, self.container_id
-        )
-
-
-def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
+def shell(request: ShellRequest, screen: attached.Screen, context: Context) -> int:
     """Run a shell or a command where a session's server runs, and return its exit status.
 
     Raises:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    known = known_place(request.where, context)
-    if known is not None:
+    if (known := known_place(request.where, context)) is not None:
         with suppress(Unproved):
             return _run(*known, request, screen, context, checked=False)
-    place = place_of(request.where, context, as_shared=request.as_shared)
-    return _run(place.host, place.served, request, screen, context, checked=True)
+    there = place_of(request.where, context, as_shared=request.as_shared)
+    return _run(*there, request, screen, context, checked=True)
 
 
-def known_place(where: str | None, context: Context) -> tuple[Link, SshPlace] | None:
+def known_place(where: str | None, context: Context) -> Place | None:
     """Return the link and place of a session that this laptop knows; the link may prove it."""
     record: SessionRecord | None
     if where is None:
         record = sessions.latest()
     else:
         record = resolved(where, context.ssh_config, context.progress.note).session
-    if record is None:
-        return None
+    return None if record is None else (link_of(record, context), _session(record))
+
+
+def _session(record: SessionRecord) -> SshPlace:
     name = record.name
-    place = SshPlace(record.selector, name, record.runtime, name, record.container_id)
-    return link_of(record, context), place
+    return SshPlace(record.selector, name, record.runtime, name, record.container_id)
 
 
 def _run(
     host: Link,
     place: SshPlace,
     request: ShellRequest,
-    screen: Screen,
+    screen: attached.Screen,
     context: Context,
     *,
     checked: bool,
@@ -116,28 +92,16 @@ def _run(
     kept = _kept(host, place, request, screen)
     command, user, workdir = request.command, request.user, request.workdir
     what = ShellCommand(command, user, workdir, request.detach_keys, kept=kept)
-    opened = host.shell(place, what, terminal_of(screen), checked=checked)
+    opened = host.shell(place, what, attached.terminal_of(screen), checked=checked)
     lasting = _lasting(host, place, what, screen)
     try:
-        status = run_attached(opened, screen, lasting)
-    except TerminalClosed as closed:
-        screen.recover()
-        if lasting is None or not closed.stays:
+        status = attached.run_attached(opened, screen, lasting)
+    except attached.TerminalClosed as closed:
+        if lasting is None or True not in closed.args:
             context.progress.note(f"closed the terminal in `{place.selector}`")
             return HUNG_UP
         context.progress.note(f"left the shell there; {lasting.hint}")
         return HUNG_UP if lasting.over_loss_only else 0
-    except NotBegun:
-        raise
-    except LinkLost as lost:
-        if lasting and lost.hint == lasting.hint:
-            raise
-        screen.recover()
-        raise LinkLost(
-            f"{lost.message}; the programs in the terminal were ended",
-            hint=f"`jlr shell {place.selector}` opens another one; with `--keep` it outlasts a "
-            "loss, and `jlr run` is for long work",
-        ) from lost
     if not checked and status in _OF_ENGINES:  # the container may have stopped a moment ago
         place_of(request.where, context, as_shared=request.as_shared)
     if screen.kind and status in _NOT_RUN:
@@ -145,7 +109,9 @@ def _run(
     return status
 
 
-def _kept(host: Link, place: SshPlace, request: ShellRequest, screen: Screen) -> KeptShell | None:
+def _kept(
+    host: Link, place: SshPlace, request: ShellRequest, screen: attached.Screen
+) -> KeptShell | None:
     """Return how to keep the shell: as it is asked for or set, else over a loss only."""
     keep: object = request.keep
     if keep is None and (request.command or screen.kind is None):
@@ -161,19 +127,23 @@ def _kept(host: Link, place: SshPlace, request: ShellRequest, screen: Screen) ->
     if keep and not request.keep:
         label = _free_label(host, place)
     again = f"{place.selector} --keep{f' --name {label}' if label else ''}"
-    return KeptShell(place.kept(label), mark, again, bool(request.keep), keep is None)
+    without = "" if keep is None else _NO_TMUX
+    without += f"exit {NotFound.exit_code}\n" if request.keep else ""
+    return KeptShell(place.kept(label), mark, again, without, keep is None)
 
 
-def _lasting(host: Link, place: SshPlace, what: ShellCommand, screen: Screen) -> Lasting | None:
+def _lasting(
+    host: Link, place: SshPlace, what: ShellCommand, screen: attached.Screen
+) -> attached.Lasting | None:
     if (kept := what.kept) is None:
         return None
-    attached = replace(what, kept=replace(kept, begun=True))
+    joins = replace(what, kept=replace(kept, begun=True))
 
-    def again(link: Link, _: int) -> Opened:
-        return link.shell(place, attached, terminal_of(screen), checked=True)
+    def again(link: Link, _: int) -> attached.Opened:
+        return link.shell(place, joins, attached.terminal_of(screen), checked=True)
 
     hint = f"`jlr shell {kept.again}` attaches again"
-    return Lasting(host.unasked(hint), again, hint, kept.mark.encode(), kept.unasked)
+    return attached.Lasting(host.unasked(hint), again, hint, kept.mark.encode(), kept.unasked)
 
 
 def _note_forced(host: Link, context: Context) -> None:
@@ -195,7 +165,7 @@ def _free_label(host: Link, place: SshPlace) -> str:
     return next(label for label in labels if place.kept(label) not in shown)
 
 
-def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> ShellPlace:
+def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> Place:
     """Return the session's place, else that of a container or a host of that name.
 
     Raises:
@@ -216,15 +186,14 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
             return _host_itself(str(where), context)
         name = str(typed.name)
         return _any_container(typed.host, name, context, missing, as_shared=as_shared)
-    link, runtime, name = link_of(record, context), runtime_of(record), record.name
-    _check_runs(link, runtime, record, as_shared=as_shared)
-    selector, container_id = record.selector, record.container_id
-    return ShellPlace(link, runtime, name, selector, session=name, container_id=container_id)
+    link = link_of(record, context)
+    _check_runs(link, runtime_of(record), record, as_shared=as_shared)
+    return link, _session(record)
 
 
 def _any_container(
     host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
-) -> ShellPlace:
+) -> Place:
     from jlremote.hosts.engines import engine_if_any, others
     from jlremote.laptop.record_files import hint_of_missing
     from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
@@ -245,7 +214,7 @@ def _any_container(
     ) from missing
 
 
-def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
+def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> Place | None:
     from jlremote.place.runtimes.engine_containers import Containers
     from jlremote.selection import host_search, naming
 
@@ -259,16 +228,14 @@ def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) ->
                 f"the container `{name}` {found.container.stands}",
                 hint=f"`{engine.shown('start', name)}` on `{host}` starts it",
             )
-        return ShellPlace(link, runtime, name, f"{host}/{name}")
+        return link, SshPlace(f"{host}/{name}", None, runtime.name, name)
     return None
 
 
-def _host_itself(host: str, context: Context) -> ShellPlace:
+def _host_itself(host: str, context: Context) -> Place:
     link = link_on(host, context)
     connect(link, context)
-    from jlremote.place.runtimes.bare import Bare
-
-    return ShellPlace(link, Bare(), host, host_word(host), is_host=True)
+    return link, SshPlace(host_word(host), None, "none", host)
 
 
 # The engine's own message, for a container that does not run, would come unformatted.

@@ -17,6 +17,7 @@ from jlremote.errors import LinkLost
 from jlremote.hosts.requests import Scheduled, StopRequest
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MountRecord, SessionRecord
+from jlremote.link.client.link import SshPlace
 from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.mount import MountRequest
 from jlremote.place.clusters.scheduler import Resources
@@ -256,9 +257,7 @@ def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(laptop, "[defaults]\neditor = 'zed'\n")
-    workflows.will(
-        "editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None, is_host=False)
-    )
+    workflows.will("editors.code.place_of", (None, SshPlace("dgx/cont1", None, "docker", "cont1")))
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")
     assert missing.code == 6

@@ -171,7 +171,7 @@ def test_without_a_tmux_that_works_there_a_shell_is_as_with_ssh(
         terminal.wait_for("sshd: ")
         sshd.drop_connections()
         assert terminal.process.wait(PATIENCE) == 5
-        terminal.wait_for("the programs in the terminal were ended")
+        terminal.wait_for("the programs there were ended")
         assert LOST not in terminal.screen
 
 

@@ -195,9 +195,7 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: str
     "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
 )
 @option(
-    "--keep/--no-keep",
-    "Keep the shell on the host, in tmux, until it ends; the same command attaches again. "
-    "Default: a terminal is kept over a lost connection only.",
+    "--keep/--no-keep", "Keep the shell in tmux; the same command attaches. Default: over a loss."
 )
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
@@ -211,13 +209,11 @@ def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int
     session without a container. Exit code and output are those of the command. Without a terminal
     here it gets none there, and its bytes stay unchanged.
 
-    `~.` at the beginning of a line ends it, even without a network, and so does closing the window.
-    After a lost connection a terminal without a command attaches again by itself, where the host
-    has tmux, which is not noticed otherwise; all else there gets SIGHUP, as with ssh, and with
-    --no-keep so does it. With --keep it is tmux with your own settings, and the same command
-    attaches again from any machine; tmux's own keys (ctrl-b d) and `~.` detach. `keep = true` in
-    the settings does that for each terminal without a command, and one that no other terminal shows
-    is attached to first; `keep = false` is --no-keep.
+    `~.` at the beginning of a line ends it, even without a network; a lost connection ends a
+    command. A terminal without one attaches again by itself where the host has tmux, which is not
+    noticed otherwise. With --keep it is your own tmux, which a closed window, `~.` and ctrl-b d
+    leave running. `keep = true` in the settings does that for each terminal without a command, and
+    attaches first to one that no other terminal shows; `keep = false` is --no-keep.
 
     Examples:
         jlr shell dgx/cont1 htop                     # in any container, also without Jupyter

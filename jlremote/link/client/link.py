@@ -38,10 +38,14 @@ class SshPlace:
     name: str  # of the session or container, or the host's
     container_id: str = ""  # the engine's full id, empty to go by name
 
+    @property
+    def is_host(self) -> bool:
+        """Whether it is the host itself, and no session."""
+        return self.session is None and self.runtime == "none"
+
     def kept(self, label: str) -> str:
         """Return tmux's name of a shell that is kept there; tmux takes neither `.` nor `:`."""
-        on_host = self.session is None and self.runtime == "none"
-        text = "host" if on_host else f"{self.runtime}/{self.name}"
+        text = "host" if self.is_host else f"{self.runtime}/{self.name}"
         text = f"{text}/{label}" if label else text
         return text.replace(" ", "-").replace(".", "+")
 
@@ -53,7 +57,7 @@ class KeptShell:
     name: str  # tmux's (see `SshPlace.kept`)
     mark: str  # random; printed first where tmux keeps it
     again: str  # the words after `jlr shell` that attach to it again
-    needed: bool  # whether it is an error if it cannot be kept
+    without: str  # a script that comes first where tmux does not keep it
     unasked: bool  # whether it is kept over a loss only, and unnoticed
     begun: bool = False  # whether it runs, and is attached to again
 

@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 
 # sshd's default `LoginGraceTime`. Other commands wait for this answer meanwhile.
 ANSWER_SECONDS = 120.0
-END_SECONDS = 10.0
 
 # Each message about pieces that were taken wakes the command.
 _TOLD_AT_ONCE = PIECES // 2
@@ -150,11 +149,8 @@ def run(
     variables: Mapping[str, str],
     *,
     shown: str | None = None,
-    end: str = "",
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
-
-    The script `end` runs if the command has gone, or ends it, while the connection is there.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
@@ -197,11 +193,6 @@ def run(
             terminal=terminal,
             variables=variables,
         )
-    except LinkLost:
-        if end and cancelled.is_set():
-            with contextlib.suppress(JlrError, TimeoutError):
-                connection.execute(bytes_of(end), lambda *_: None, timeout=END_SECONDS)
-        raise
     except TimeoutError as late:
         raise JlrError(
             f"the host did not finish within {request.get('timeout'):g} s",

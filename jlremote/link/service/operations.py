@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from jlremote.errors import Authentication
+from jlremote.errors import Authentication, JlrError, LinkLost
 from jlremote.jupyter.endpoint import endpoint_from_json
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
@@ -74,12 +74,17 @@ class Operations:
         self.dialer.elevate(connection, script, conversation)
         marker, variables = request["marker"], self._variables(request)
         begun = script if marker is None else announced(script, marker)
-        kept, end = request["kept"], ""
-        if not kept or kept["unasked"]:
+        kept = request["kept"] or {}
+        ends = kept.get("unasked", True)
+        if ends:
             self.running[conversation] = _in_words(request, place.selector)
-            end = end_script(kept["name"], kept["mark"]) if kept else ""
         try:
-            return run(conversation, connection, begun, variables, shown=script, end=end)
+            return run(conversation, connection, begun, variables, shown=script)
+        except LinkLost:
+            if kept and ends and conversation.cancelled.is_set():  # and not the connection is gone
+                with suppress(JlrError, TimeoutError):
+                    connection.execute(end_script(kept).encode(), lambda *_: None, timeout=10.0)
+            raise
         finally:
             self.running.pop(conversation, None)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jlremote.errors import Busy, JlrError, LinkLost, NotFound
+from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.place.host import process_mark
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.place.runtimes.runtime import Attachment, Runtime
@@ -68,18 +68,12 @@ class ServedPlace:
         terminal = request["terminal"]
         size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
         attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
-        argv, kept = tuple(request["command"]), request["kept"]
-        if not kept:
-            mark = secrets.token_hex(8)
-            return shell_scripts.script(self.runtime, self.name, attached, argv, mark)
-        name, mark, again = kept["name"], kept["mark"], kept["again"]
-        if kept["begun"]:
-            return shell_scripts.again_script(name, mark, again)
-        fits = kept["unasked"]
-        plain = shell_scripts.script(self.runtime, self.name, attached, argv, mark, sized=fits)
-        without = "" if kept["unasked"] else shell_scripts.NO_TMUX
-        without += f"exit {NotFound.exit_code}\n" if kept["needed"] else plain
-        return shell_scripts.kept_script(plain, name, mark, again, without)
+        argv, kept = tuple(request["command"]), request["kept"] or {}
+        if kept.get("begun"):
+            return shell_scripts.again_script(kept)
+        mark, fits = kept.get("mark") or secrets.token_hex(8), kept.get("unasked", True)
+        script = shell_scripts.script(self.runtime, self.name, attached, argv, mark, sized=fits)
+        return shell_scripts.kept_script(script, kept) if kept else script
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from types import MappingProxyType
+from typing import Any
 
 from jlremote.errors import NotFound
 from jlremote.place.host import process_mark
@@ -45,8 +45,6 @@ unset {PATH_KEPT}
 exec "$@"
 """
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
-
 
 def script(
     runtime: Runtime,
@@ -63,12 +61,20 @@ def script(
 
     In a container, or where it is `marked`, its random `mark` finds it for a signal. It is `given`
     the variables of `variables.parted` at the beginning of its stdin, in a terminal behind the
-    mark.
+    mark. `sized` gives its terminal the caller's size.
     """
     marks = {process_mark.VARIABLE: mark} if runtime.has_containers or marked else {}
     take = variables.take_typed if attached.terminal else lambda text, _: variables.take_first(text)
-    before = take(given, mark) if given else ""
-    begin = argv_of(runtime, name, attached, argv, marks, sized=sized, before=before)
+    inside = take(given, mark) if given else ""
+    if attached.terminal:
+        inside += KNOWN_TERMINAL + (_SIZE.format(attached.terminal) if sized else "")
+    if runtime.has_containers:
+        inside += variables.writable_home(name) + packages.USE
+    inside += process_mark.MARK_ITSELF if marks else ""
+    if runtime.enters_image:
+        inside += packages.USE
+    inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
+    begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marks)
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
@@ -78,36 +84,9 @@ def script(
     return f"trap {shlex.quote(hang_up)} HUP TERM\n{here}\n"
 
 
-def argv_of(
-    runtime: Runtime,
-    name: str,
-    attached: Attachment,
-    argv: tuple[str, ...],
-    environment: Mapping[str, str] = NOTHING,
-    *,
-    sized: bool = True,
-    before: str = "",
-) -> tuple[str, ...]:
-    """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
-
-    `sized` gives its terminal the caller's size; the text `before` runs first.
-    """
-    size = attached.terminal
-    inside = before + (KNOWN_TERMINAL if size else "")
-    inside += _SIZE.format(size) if size and sized else ""
-    if runtime.has_containers:
-        inside += variables.writable_home(name) + packages.USE
-    inside += process_mark.MARK_ITSELF if process_mark.VARIABLE in environment else ""
-    if runtime.enters_image:
-        inside += packages.USE
-    inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
-    return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, environment)
-
-
 _LOST = "lost-"  # begins the labels of terminals that were not asked to be kept
 # Prints the names of the shells that a terminal shows.
-_SHOWN_NAME = "#{?session_attached,#{session_name},}"
-SHOWN = f"tmux -u -L jlr list-sessions -F '{_SHOWN_NAME}' 2>/dev/null\n"
+SHOWN = "tmux -L jlr list-sessions -F '#{?session_attached,#{session_name},}' 2>/dev/null\n"
 _FOLDER = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/shells/$(uname -n)"'
 # Makes tmux as good as absent. What scrolls off is to reach the terminal's own scrollback: no
 # alternate screen, new lines instead of `indn`, and nothing cleared at the end. The bytes of one
@@ -119,7 +98,6 @@ _UNNOTICED = (
     f"set-titles-string #T; terminal-overrides {_OVERRIDES}"
 )
 _OPTIONS = tuple(w for one in _UNNOTICED.split("; ") for w in ("set", "-gq", *one.split(), ";"))
-_UNSHOWN = "#{?session_attached,,#{session_name}}"
 # Removes what is a day old, then names the shells of a place that no terminal shows. The status
 # stays a day: the script of a connection that is lost may come to it first.
 _LEFT = f"""\
@@ -129,7 +107,7 @@ find "$folder" "$sockets" -name '*{_LOST}*' -mtime +0 -exec sh -c '
   tmux -L "jlr-{_LOST}${{one%.taken}}" has-session 2>/dev/null || rm -f "$1"
 ' sh {{}} \\; 2>/dev/null
 left=$(for socket in "$sockets/jlr-{_LOST}"*; do
-  tmux -S "$socket" list-sessions -F '{_UNSHOWN}' 2>/dev/null
+  tmux -S "$socket" list-sessions -F '#{{?session_attached,,#{{session_name}}}}' 2>/dev/null
 done | sed -n NAMED)
 """
 # tmux's server may not have the variables that lead sudo to its password, and outlasts the script
@@ -148,55 +126,46 @@ echo $? >"$1"
 """
 
 
-NO_TMUX = "echo 'no tmux there keeps the shell; `sudo apt install tmux` installs it'\n"
-
-
-def _is_lost(name: str) -> bool:
-    return f"/{_LOST}" in name
-
-
-def kept_script(plain: str, name: str, mark: str, again: str, without: str) -> str:
+def kept_script(plain: str, kept: Mapping[str, Any]) -> str:
     """Return the script that runs a `plain` one in tmux, or attaches to the shell that runs.
 
-    It prints the random `mark`, which tells whether another terminal has taken it since; where tmux
-    cannot keep it, it prints none and runs the script `without`. Its exit status is the shell's, 0
-    if that goes on. A terminal that was not asked to be kept shall not notice tmux. A server
-    that is just ending refuses the first try to begin.
+    It prints the mark of a `KeptShell`, or runs as it says where tmux cannot keep it. Its exit
+    status is the shell's, 0 if that goes on. A server that is just ending refuses the first try.
     """
-    place = name.rpartition("/")[0]
-    left, above, begins = "", "", "command -v tmux >/dev/null"
+    name, left, above, begins = kept["name"], "", "", "command -v tmux >/dev/null"
     options: tuple[str, ...] = ()
     if _is_lost(name):
-        named = f"s|^{place}/|  jlr shell {again.rpartition(' ')[0]} |p"
+        named = f"s|^{name.rpartition('/')[0]}/|  jlr shell {kept['again'].rpartition(' ')[0]} |p"
         left, options = _LEFT.replace("NAMED", shlex.quote(named)), ("-f", "/dev/null", *_OPTIONS)
         above, begins = 'yes "" | head -n "${size% *}"\n', f'[ "$TERM" != dumb ] && {begins}'
     new = _tmux(name, *options, "new-session", "-d", "-s", name)
     inside = shlex.quote(_INSIDE.replace("PLAIN", plain))
     return f"""\
 {KNOWN_TERMINAL}{_files(name)}if {begins} &&
-  (umask 077; mkdir -p "$folder" && echo {mark} >"$taken") 2>/dev/null; then
+  (umask 077; mkdir -p "$folder" && echo {kept["mark"]} >"$taken") 2>/dev/null; then
   {left}size=$(stty size)
   begin() {{
     TMUX= {new} -x "${{size#* }}" -y "${{size% *}}" \
       {_SUDO} sh -c {inside} {shlex.quote(name)} "$status" "$left" 2>/dev/null
   }}
   if {look(name)} && echo 'attached again to the shell that was kept' || begin || begin; then
-    printf %s {mark}
-    {above}{again_script(name, mark, again)}
+    printf %s {kept["mark"]}
+    {above}{again_script(kept)}
   fi
 fi
-{without}"""
+{kept["without"]}{plain}"""
 
 
-def again_script(name: str, mark: str, again: str) -> str:
+def again_script(kept: Mapping[str, Any]) -> str:
     """Return the script that attaches to the shell that our mark has taken last.
 
     Where that cannot be, it says why, and exits with the shell's status if it has ended.
     """
+    name, again = kept["name"], kept["again"]
     attach = _tmux(name, "attach-session", "-d", "-t", f"={name}", ";", "wait-for", "-S", name)
     goes_on = shlex.quote(f"the shell keeps running; `jlr shell {again}` attaches again")
     return f"""\
-{KNOWN_TERMINAL}{_files(name)}ours() {{ [ "$(cat "$taken")" = {mark} ]; }}
+{KNOWN_TERMINAL}{_files(name)}ours() {{ [ "$(cat "$taken")" = {kept["mark"]} ]; }}
 if ours && {look(name)}; then
   {attach} >/dev/null
 elif ours && [ -f "$status" ]; then
@@ -212,15 +181,16 @@ exit "${{code:-1}}"
 """
 
 
-def end_script(name: str, mark: str) -> str:
-    """Return the script that ends a shell, unless another terminal has taken it.
+def end_script(kept: Mapping[str, Any]) -> str:
+    """Return the script that ends a shell, which ends its jobs, if no other terminal has taken it.
 
-    The shell ends its jobs, as it does where it leads the terminal's session.
+    It does not lead the terminal's session, so the kernel may not tell it.
     """
+    name = kept["name"]
     leader = _tmux(name, "list-panes", "-s", "-t", f"={name}", "-F", "#{pane_pid}")
     kill = _tmux(name, "kill-session", "-t", f"={name}")
     return f"""\
-{_files(name)}[ "$(cat "$taken")" != {mark} ] || {{
+{_files(name)}[ "$(cat "$taken")" != {kept["mark"]} ] || {{
   pkill -HUP -P "$({leader})"
   {kill}
 }}
@@ -230,6 +200,10 @@ def end_script(name: str, mark: str) -> str:
 def look(name: str) -> str:
     """Return the command that succeeds if the shell of that name runs."""
     return f"{_tmux(name, 'has-session', '-t', f'={name}')} 2>/dev/null"
+
+
+def _is_lost(name: str) -> bool:
+    return f"/{_LOST}" in name
 
 
 def _tmux(name: str, *words: str) -> str:
