@@ -34,10 +34,7 @@ _PIECE = 256 << 10
 
 
 class TerminalClosed(Exception):
-    """The person typed `~.` or closed the terminal, so what runs there is to end.
-
-    It may stay (`True` among the arguments): it is kept, or could not be told.
-    """
+    """The person typed `~.` or closed the terminal; with `True` what runs there goes on."""
 
 
 Opened = AbstractContextManager[RemoteProcess]
@@ -88,9 +85,7 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
 
 
 def run_attached(opened: Opened, screen: Screen, lasting: Lasting | None = None) -> int:
-    """Connect a process to the screen, end it at last, and return its exit status.
-
-    What is `lasting` is attached to again after a loss.
+    """Connect a process to the screen, end it or leave it, and return its exit status.
 
     Raises:
         TerminalClosed: the user typed `~.` or closed the terminal.
@@ -165,11 +160,11 @@ class _Attachment:
 
     def _stays(self) -> bool:
         """Return whether what ran there goes on; the link has ended what it could reach."""
-        if self._lasting is None or self._sign:
+        back = self._lasting
+        if back is None or self._sign:
             return False
-        if not self._lasting.over_loss_only or self._process is None:
-            return True
-        return not (self._lasting.host.disconnected or self._lasting.host.answers())
+        told = back.over_loss_only and self._process is not None
+        return not (told and (back.host.disconnected or back.host.answers()))
 
     def _type(self) -> None:
         try:

@@ -35,10 +35,9 @@ def attach(
     script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
     back = _again(handle, script if first or handle.starting else None, detach_keys, screen)
     opened = handle.host.process(script, attached.terminal_of(screen))
+    lasting = attached.Lasting(handle.host.unasked(again), back, again)
     try:
-        attached.run_attached(
-            opened, screen, attached.Lasting(handle.host.unasked(again), back, again)
-        )
+        attached.run_attached(opened, screen, lasting)
     except attached.TerminalClosed:
         context.progress.note(f"left `{selector}` as it is; {again}")
         return 0, False

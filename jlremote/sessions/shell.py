@@ -89,9 +89,8 @@ def _run(
     *,
     checked: bool,
 ) -> int:
-    kept = _kept(host, place, request, screen)
-    command, user, workdir = request.command, request.user, request.workdir
-    what = ShellCommand(command, user, workdir, request.detach_keys, kept=kept)
+    kept = _kept(host, place, request, typed=screen.kind is not None)
+    what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys, kept)
     opened = host.shell(place, what, attached.terminal_of(screen), checked=checked)
     lasting = _lasting(host, place, what, screen)
     try:
@@ -109,26 +108,25 @@ def _run(
     return status
 
 
-def _kept(
-    host: Link, place: SshPlace, request: ShellRequest, screen: attached.Screen
-) -> KeptShell | None:
+def _kept(host: Link, place: SshPlace, request: ShellRequest, *, typed: bool) -> KeptShell | None:
     """Return how to keep the shell: as it is asked for or set, else over a loss only."""
     keep: object = request.keep
-    if keep is None and (request.command or screen.kind is None):
-        return None
-    if keep is None:
+    if keep is None and typed and not request.command:
         from jlremote.laptop.settings import settings
 
         keep = settings.load().chosen(host.name, {}).get("keep")
+    elif not keep:
+        return None
     if keep is False:
         return None
-    mark = os.urandom(8).hex()
-    label = f"lost-{mark[:6]}" if keep is None else request.label
-    if keep and not request.keep:
+    mark, label, without = os.urandom(8).hex(), request.label, _NO_TMUX
+    if keep is None:
+        label, without = f"lost-{mark[:6]}", ""
+    elif request.keep:
+        without += f"exit {NotFound.exit_code}\n"
+    else:
         label = _free_label(host, place)
     again = f"{place.selector} --keep{f' --name {label}' if label else ''}"
-    without = "" if keep is None else _NO_TMUX
-    without += f"exit {NotFound.exit_code}\n" if request.keep else ""
     return KeptShell(place.kept(label), mark, again, without, keep is None)
 
 

@@ -22,6 +22,7 @@ from tests.shell.parts import LOST, shell
 
 BACK, NOTICED = 2.0, 4.0  # the second by the settings of `far`
 Fault = Callable[[Laptop, SSHServer, Network], None]
+Outage = tuple[Fault, float]  # and within how many seconds it is over
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +56,9 @@ def kept(owner: Laptop, name: str, *command: str) -> Iterator[Terminal]:
         yield terminal
 
 
-@pytest.mark.parametrize(("asked", "rows"), [(True, 29), (False, 30)], ids=("asked", "unasked"))
+@pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize(
-    ("fault", "limit"),
+    "outage",
     [
         (lambda _, sshd, __: sshd.drop_connections(), BACK),
         (lambda _, sshd, __: sshd.freeze_connections(), NOTICED + BACK),
@@ -67,15 +68,9 @@ def kept(owner: Laptop, name: str, *command: str) -> Iterator[Terminal]:
     ids=("dropped", "frozen", "another address", "killed link"),
 )
 def test_a_kept_shell_comes_back_with_its_screen(
-    owner: Laptop,
-    sshd: SSHServer,
-    network: Network,
-    name: str,
-    fault: Fault,
-    limit: float,
-    asked: bool,
-    rows: int,
+    owner: Laptop, sshd: SSHServer, network: Network, name: str, outage: Outage, asked: bool
 ) -> None:
+    fault, limit = outage
     with kept(owner, name) if asked else shell(owner, "far") as terminal:
         terminal.wait_for("$ ")
         terminal.type("kept=4; echo is $kept\r")
@@ -86,8 +81,8 @@ def test_a_kept_shell_comes_back_with_its_screen(
             terminal.wait_for(LOST)
             terminal.wait_for("is 4")  # as tmux shows it again
         terminal.resize(30, 100)
-        size = f"until [ \"$(stty size)\" = '{rows} 100' ]; do sleep .1; done"
-        terminal.type(f"{size}; exit $kept\r")
+        size = "29 100" if asked else "30 100"
+        terminal.type(f"until [ \"$(stty size)\" = '{size}' ]; do sleep .1; done; exit $kept\r")
         assert terminal.process.wait(PATIENCE) == 4
         assert terminal.echoes()
 
@@ -148,9 +143,7 @@ def test_a_shell_that_cannot_be_ended_stays_and_the_next_one_names_it(
         finally:
             sshd.restart()
         terminal.wait_for("` attaches again")
-    [again] = re.findall(
-        r"left the shell there; `jlr (shell far --keep --name lost-\w+)`", terminal.screen
-    )
+    [again] = re.findall(r"there; `jlr (shell far --keep --name lost-\w+)`", terminal.screen)
     with shell(owner, "far") as other:
         other.wait_for(f"left by lost connections:\r\n  jlr {again}\r\n")
         other.type("exit\r")
@@ -173,6 +166,13 @@ def test_without_a_tmux_that_works_there_a_shell_is_as_with_ssh(
         assert terminal.process.wait(PATIENCE) == 5
         terminal.wait_for("the programs there were ended")
         assert LOST not in terminal.screen
+    folder = account.home / ".local/state/jlr/shells"
+    folder.rename(account.home / "aside")
+    folder.touch()
+    with shell(owner, "far", "--keep") as terminal:
+        assert terminal.process.wait(PATIENCE) == 6
+        terminal.wait_for("no tmux there keeps the shell; `sudo apt install tmux`")
+    folder.unlink()
 
 
 def end(account: Account, name: str) -> None:

@@ -45,9 +45,8 @@ class SshPlace:
 
     def kept(self, label: str) -> str:
         """Return tmux's name of a shell that is kept there; tmux takes neither `.` nor `:`."""
-        text = "host" if self.is_host else f"{self.runtime}/{self.name}"
-        text = f"{text}/{label}" if label else text
-        return text.replace(" ", "-").replace(".", "+")
+        place = "host" if self.is_host else f"{self.runtime}/{self.name}"
+        return "/".join(filter(None, (place, label))).replace(" ", "-").replace(".", "+")
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ class ShellCommand:
     user: str | None = None
     workdir: str | None = None
     detach_keys: str | None = None
-    copies: bool = False  # whether it is the far end of a copy of files
     kept: KeptShell | None = None
+    copies: bool = False  # whether it is the far end of a copy of files
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,7 @@ class Operations:
         marker, variables = request["marker"], self._variables(request)
         begun = script if marker is None else announced(script, marker)
         kept = request["kept"] or {}
-        ends = kept.get("unasked", True)
-        if ends:
+        if ends := kept.get("unasked", True):
             self.running[conversation] = _in_words(request, place.selector)
         try:
             return run(conversation, connection, begun, variables, shown=script)

@@ -134,7 +134,7 @@ def kept_script(plain: str, kept: Mapping[str, Any]) -> str:
     """
     name, left, above, begins = kept["name"], "", "", "command -v tmux >/dev/null"
     options: tuple[str, ...] = ()
-    if _is_lost(name):
+    if kept["unasked"]:
         named = f"s|^{name.rpartition('/')[0]}/|  jlr shell {kept['again'].rpartition(' ')[0]} |p"
         left, options = _LEFT.replace("NAMED", shlex.quote(named)), ("-f", "/dev/null", *_OPTIONS)
         above, begins = 'yes "" | head -n "${size% *}"\n', f'[ "$TERM" != dumb ] && {begins}'
@@ -148,7 +148,7 @@ def kept_script(plain: str, kept: Mapping[str, Any]) -> str:
     TMUX= {new} -x "${{size#* }}" -y "${{size% *}}" \
       {_SUDO} sh -c {inside} {shlex.quote(name)} "$status" "$left" 2>/dev/null
   }}
-  if {look(name)} && echo 'attached again to the shell that was kept' || begin || begin; then
+  if {_look(name)} && echo 'attached again to the shell that was kept' || begin || begin; then
     printf %s {kept["mark"]}
     {above}{again_script(kept)}
   fi
@@ -166,7 +166,7 @@ def again_script(kept: Mapping[str, Any]) -> str:
     goes_on = shlex.quote(f"the shell keeps running; `jlr shell {again}` attaches again")
     return f"""\
 {KNOWN_TERMINAL}{_files(name)}ours() {{ [ "$(cat "$taken")" = {kept["mark"]} ]; }}
-if ours && {look(name)}; then
+if ours && {_look(name)}; then
   {attach} >/dev/null
 elif ours && [ -f "$status" ]; then
   printf 'the shell has ended meanwhile: exit code %s\n' "$(cat "$status")"
@@ -175,7 +175,7 @@ elif ours; then
   exit {NotFound.exit_code}
 fi
 ours || {{ echo 'another terminal has the shell'; exit 0; }}
-! {look(name)} || {{ echo {goes_on}; exit 0; }}
+! {_look(name)} || {{ echo {goes_on}; exit 0; }}
 {{ read -r code <"$status"; }} 2>/dev/null
 exit "${{code:-1}}"
 """
@@ -197,17 +197,14 @@ def end_script(kept: Mapping[str, Any]) -> str:
 """
 
 
-def look(name: str) -> str:
+def _look(name: str) -> str:
     """Return the command that succeeds if the shell of that name runs."""
     return f"{_tmux(name, 'has-session', '-t', f'={name}')} 2>/dev/null"
 
 
-def _is_lost(name: str) -> bool:
-    return f"/{_LOST}" in name
-
-
 def _tmux(name: str, *words: str) -> str:
-    server = f"jlr-{name.rpartition('/')[2]}" if _is_lost(name) else "jlr"
+    label = name.rpartition("/")[2]
+    server = f"jlr-{label}" if label.startswith(_LOST) else "jlr"
     return command_line(("tmux", "-u", "-L", server, *words))
 
 
