@@ -171,12 +171,6 @@ def test_a_shell_that_was_left_is_found_again(owner: Laptop) -> None:
     words = ("lab", "--keep", "--name", "my.2", "--", "sh", "-c", "read x; exit $x")
     with shell(owner, *words, kind="xterm-kitty") as terminal:  # on the host itself
         terminal.wait_for("host/my+2")  # tmux's last line
-        terminal.type("\r~.")
-        assert terminal.process.wait(PATIENCE) == 0
-        terminal.wait_for("`jlr shell lab --keep --name my.2` attaches again")
-        assert terminal.echoes()
-    with shell(owner, *words) as terminal:
-        terminal.wait_for("host/my+2")
         terminal.type("8\r")
         assert terminal.process.wait(PATIENCE) == 8
 
