@@ -11,18 +11,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from typing import Protocol
 
-from jlremote.errors import Authentication, HostKeyChanged, LinkLost, NotBegun, Unreachable
+from jlremote.errors import Authentication, HostKeyChanged, LinkLost, Unreachable
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+from jlremote.text import printable
 
 # What may be over in a moment. Without its VPN a laptop may find another host by that name; no
 # secret is sent to it.
 _AWAY = (Unreachable, LinkStuck, HostKeyChanged)
 _WAITING = b"connection lost, waiting; Enter ~. ends it\r\n"
 _BACK = b"connected again\r\n"
+_ENDED = "`jlr run` is for long work, and `jlr shell --keep` outlasts a loss"
 # How long one attempt to attach again may wait in the link, and the least time between two.
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 60.0, 1.0
 # How long a link may take to end what runs in the terminal, before that is left to it.
@@ -31,12 +34,22 @@ _PIECE = 256 << 10
 
 
 class TerminalClosed(Exception):
-    """The person typed `~.` or closed the terminal, so what runs there is to end."""
+    """The person typed `~.` or closed the terminal; with `True` what runs there goes on."""
 
 
-# Returns the script that attaches again. It gets a link that asks the person nothing, for all keys
-# belong to the terminal, and how many bytes of output were shown.
-Again = Callable[[Link, int], str]
+Opened = AbstractContextManager[RemoteProcess]
+Again = Callable[[Link, int], Opened]  # gets how many bytes of output were shown
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """How to attach again to what outlasts its connection."""
+
+    host: Link  # asks the person nothing, for all keys belong to the terminal
+    again: Again
+    hint: str  # for an error that ends it all the same, as of a login that is refused or would ask
+    sign: bytes = b""  # which it prints first, if indeed it outlasts a loss
+    over_loss_only: bool = False  # whether the link ends it else
 
 
 class Screen(Protocol):
@@ -71,34 +84,15 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
     return TerminalKind(screen.kind, screen.size) if screen.kind else None
 
 
-def run_attached(
-    opened: AbstractContextManager[RemoteProcess],
-    screen: Screen,
-    back: tuple[Link, Again] | None = None,
-) -> int:
-    """Connect a process to the screen, end it at last, and return its exit status.
+def run_attached(opened: Opened, screen: Screen, lasting: Lasting | None = None) -> int:
+    """Connect a process to the screen, end it or leave it, and return its exit status.
 
     Raises:
         TerminalClosed: the user typed `~.` or closed the terminal.
-        LinkLost: the connection broke; one that may come `back` was ended on purpose.
+        LinkLost: the connection broke; that of what is lasting was ended on purpose.
     """
     with opened as process, screen.taken():
-        return _Attachment(process, screen, back).to_the_end()
-
-
-def run_lasting(host: Link, script: str, screen: Screen, again: Again, hint: str) -> int:
-    """Do as `run_attached` with what outlasts its connection: attach to it `again` after a loss.
-
-    An error that ends that, as of a login that is refused or would ask, has the `hint`.
-    """
-    opened = host.process(script, terminal_of(screen))
-    try:
-        return run_attached(opened, screen, (host.unasked(hint), again))
-    except (LinkLost, Authentication) as lost:
-        if not isinstance(lost, NotBegun):
-            screen.recover()
-            lost.message, lost.hint = f"{lost.message}; what runs there keeps running", hint
-        raise
+        return _Attachment(process, screen, lasting).to_the_end()
 
 
 def carry(
@@ -127,12 +121,11 @@ class _Attachment:
     The main thread only waits: however stuck the link is, `~.` ends it.
     """
 
-    def __init__(
-        self, process: RemoteProcess, screen: Screen, back: tuple[Link, Again] | None
-    ) -> None:
+    def __init__(self, process: RemoteProcess, screen: Screen, lasting: Lasting | None) -> None:
         self._process: RemoteProcess | None = process  # `None` while the connection is away
         self._screen = screen
-        self._back = back
+        self._lasting = lasting
+        self._sign = lasting.sign if lasting else b""  # empty once it was shown
         self._shown = 0
         self._status: int | None = None
         self._failure: Exception | None = None
@@ -150,12 +143,26 @@ class _Attachment:
             except BaseException:
                 self._close()
                 raise
+        if self._status is not None and not self._closed:
+            return self._status
+        stays, failure = self._stays(), self._failure
+        self._screen.recover()
         if self._closed:
-            raise TerminalClosed
-        if self._status is None:
-            assert self._failure is not None
-            raise self._failure
-        return self._status
+            raise TerminalClosed(stays)
+        assert failure is not None
+        if isinstance(failure, LinkLost | Authentication):
+            became = "what runs there keeps running" if stays else "the programs there were ended"
+            failure.message = f"{failure.message}; {became}"
+            failure.hint = self._lasting.hint if stays and self._lasting else _ENDED
+        raise failure
+
+    def _stays(self) -> bool:
+        """Return whether what ran there goes on; the link has ended what it could reach."""
+        back = self._lasting
+        if back is None or self._sign:
+            return False
+        told = back.over_loss_only and self._process is not None
+        return not (told and (back.host.disconnected or back.host.answers()))
 
     def _type(self) -> None:
         try:
@@ -165,7 +172,7 @@ class _Attachment:
                     continue
                 if isinstance(event, os.terminal_size):
                     process.resize(event)
-                elif not process.give(event) and self._back is None:
+                elif not process.give(event) and self._lasting is None:
                     return
         except TerminalClosed:
             self._close()
@@ -174,7 +181,8 @@ class _Attachment:
         self._closed = True
         if (process := self._process) is not None:
             process.hang_up()
-            self._over.wait(_END_SECONDS)
+            if not self._over.wait(_END_SECONDS):
+                self._process = None
         self._over.set()
 
     def _show_all(self) -> None:
@@ -182,7 +190,7 @@ class _Attachment:
             assert self._process is not None
             self._show(self._process)
             while self._status is None:
-                self._attach(*self._way_back())
+                self._attach(self._way_back())
         except Exception as failure:  # noqa: BLE001 - for the main thread
             self._failure = failure
         finally:
@@ -192,34 +200,39 @@ class _Attachment:
         """Show the output to its end, or until a connection is lost that may come back."""
         try:
             for stream, data in process:
+                if self._sign and self._sign in data:
+                    data, self._sign = data.replace(self._sign, b"", 1), b""
                 self._screen.show(stream, data)
                 self._shown += len(data)
             self._status = process.status
         except _AWAY as lost:
-            self._process, self._failure = None, lost
+            self._failure = lost
             process.leave()
             self._way_back()
+            self._process = None
             self._screen.recover()
             self._screen.show("stdout", _WAITING)
 
-    def _way_back(self) -> tuple[Link, Again]:
-        """Return how to attach again; raise the loss if that is not wanted."""
-        if self._back is None or self._closed or self._back[0].disconnected:
+    def _way_back(self) -> Lasting:
+        """Return how to attach again; raise the loss if that cannot be, or is not wanted."""
+        back = self._lasting
+        if back is None or self._sign or self._closed or back.host.disconnected:
             assert self._failure is not None
             raise self._failure
-        return self._back
+        return back
 
-    def _attach(self, host: Link, again: Again) -> None:
+    def _attach(self, back: Lasting) -> None:
         began = time.monotonic()
         try:
-            host.status(connect=True, patience=_PATIENCE_SECONDS)
-            script = again(host, self._shown)
-            with host.process(script, terminal_of(self._screen)) as process:
+            back.host.status(connect=True, patience=_PATIENCE_SECONDS)
+            with back.again(back.host, self._shown) as process:
                 self._process = process
                 process.resize(self._screen.size)  # it may have changed meanwhile
                 self._screen.show("stdout", _BACK)
                 self._show(process)
         except _AWAY as lost:
-            self._failure = lost
+            told, self._failure = isinstance(self._failure, HostKeyChanged), lost
+            if isinstance(lost, HostKeyChanged) and not told:
+                self._screen.show("stdout", f"{printable(lost.message)}; waiting\r\n".encode())
         if self._status is None:
             self._over.wait(max(0.0, began + _PAUSE_SECONDS - time.monotonic()))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.hosts.attached_process import Again, Screen, TerminalClosed, run_lasting
+from jlremote.hosts import attached_process as attached
 from jlremote.hosts.context import Context
 from jlremote.jobs import known_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
@@ -18,7 +18,7 @@ from jlremote.link.client.remote_process import RemoteProcess
 
 
 def attach(
-    handle: JobHandle, screen: Screen, context: Context, detach_keys: str | None
+    handle: JobHandle, screen: attached.Screen, context: Context, detach_keys: str | None
 ) -> tuple[int, bool]:
     """Connect the terminal to a job that runs, or start it there; again after each loss.
 
@@ -33,11 +33,12 @@ def attach(
     again = f"`jlr job attach {selector}` attaches again"
     assert isinstance(handle.backend, ContainerJobs), "no other jobs have a terminal"
     script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
-    back = _again(handle, script if first or handle.starting else None, detach_keys)
+    back = _again(handle, script if first or handle.starting else None, detach_keys, screen)
+    opened = handle.host.process(script, attached.terminal_of(screen))
+    lasting = attached.Lasting(handle.host.unasked(again), back, again)
     try:
-        run_lasting(handle.host, script, screen, back, again)
-    except TerminalClosed:
-        screen.recover()
+        attached.run_attached(opened, screen, lasting)
+    except attached.TerminalClosed:
         context.progress.note(f"left `{selector}` as it is; {again}")
         return 0, False
     job = handle.again()
@@ -52,21 +53,24 @@ def attach(
     return job.exit_code or 0, True
 
 
-def _again(handle: JobHandle, start: str | None, detach_keys: str | None) -> Again:
+def _again(
+    handle: JobHandle, start: str | None, detach_keys: str | None, screen: attached.Screen
+) -> attached.Again:
     """Return how to attach to a job again.
 
     What it printed meanwhile comes first if all before was shown, as it is from its `start` on.
     """
 
-    def script(host: Link, shown: int) -> str:
+    def joined(host: Link, shown: int) -> attached.Opened:
         job, backend = replace(handle, host=host).again(), handle.backend
         assert isinstance(backend, ContainerJobs), "no other jobs have a terminal"
-        if start and job.state == "created":
-            return start
-        missed = f"stty -opost -echo\n{backend.rest(job.key, shown, 0)}" if start else ""
-        return missed + ("" if job.over else backend.attach(job.key, detach_keys, first=False))
+        script = start or ""
+        if not start or job.state != "created":
+            script = f"stty -opost -echo\n{backend.rest(job.key, shown, 0)}" if start else ""
+            script += "" if job.over else backend.attach(job.key, detach_keys, first=False)
+        return host.process(script, attached.terminal_of(screen))
 
-    return script
+    return joined
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from tests.shell.parts import LOST, shell
 
 BACK, NOTICED = 2.0, 4.0  # the second by the settings of `far`
 Fault = Callable[[Laptop, SSHServer, Network], None]
+Outage = tuple[Fault, float]  # and within how many seconds it is over
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +56,9 @@ def kept(owner: Laptop, name: str, *command: str) -> Iterator[Terminal]:
         yield terminal
 
 
+@pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize(
-    ("fault", "limit"),
+    "outage",
     [
         (lambda _, sshd, __: sshd.drop_connections(), BACK),
         (lambda _, sshd, __: sshd.freeze_connections(), NOTICED + BACK),
@@ -65,9 +68,11 @@ def kept(owner: Laptop, name: str, *command: str) -> Iterator[Terminal]:
     ids=("dropped", "frozen", "another address", "killed link"),
 )
 def test_a_kept_shell_comes_back_with_its_screen(
-    owner: Laptop, sshd: SSHServer, network: Network, name: str, fault: Fault, limit: float
+    owner: Laptop, sshd: SSHServer, network: Network, name: str, outage: Outage, asked: bool
 ) -> None:
-    with kept(owner, name) as terminal:
+    fault, limit = outage
+    with kept(owner, name) if asked else shell(owner, "far") as terminal:
+        terminal.wait_for("$ ")
         terminal.type("kept=4; echo is $kept\r")
         terminal.wait_for("is 4")
         terminal.forget()
@@ -76,7 +81,8 @@ def test_a_kept_shell_comes_back_with_its_screen(
             terminal.wait_for(LOST)
             terminal.wait_for("is 4")  # as tmux shows it again
         terminal.resize(30, 100)
-        terminal.type("until [ \"$(stty size)\" = '29 100' ]; do sleep .1; done; exit $kept\r")
+        size = "29 100" if asked else "30 100"
+        terminal.type(f"until [ \"$(stty size)\" = '{size}' ]; do sleep .1; done; exit $kept\r")
         assert terminal.process.wait(PATIENCE) == 4
         assert terminal.echoes()
 
@@ -120,6 +126,53 @@ def test_a_tilde_and_a_dot_end_it_while_the_connection_is_away(
             sshd.restart()
         terminal.wait_for(f"`jlr shell far --keep --name {name}` attaches again")
         assert terminal.echoes()
+
+
+def test_a_shell_that_cannot_be_ended_stays_and_the_next_one_names_it(
+    owner: Laptop, sshd: SSHServer
+) -> None:
+    with shell(owner, "far") as terminal:
+        terminal.wait_for("$ ")
+        terminal.type("kept=4; echo is $kept\r")
+        terminal.wait_for("is 4")
+        sshd.stop()
+        try:
+            terminal.wait_for(LOST)
+            terminal.type("~.")
+            assert terminal.process.wait(PATIENCE) == 255
+        finally:
+            sshd.restart()
+        terminal.wait_for("` attaches again")
+    [again] = re.findall(r"there; `jlr (shell far --keep --name lost-\w+)`", terminal.screen)
+    with shell(owner, "far") as other:
+        other.wait_for(f"left by lost connections:\r\n  jlr {again}\r\n")
+        other.type("exit\r")
+        assert other.process.wait(PATIENCE) == 0
+    with shell(owner, *again.split()[1:]) as found:
+        found.wait_for("attached again to the shell that was kept")
+        found.type("exit $kept\r")
+        assert found.process.wait(PATIENCE) == 4
+
+
+def test_without_a_tmux_that_works_there_a_shell_is_as_with_ssh(
+    owner: Laptop, account: Account, sshd: SSHServer
+) -> None:
+    with shell(owner, "far", kind="dumb") as terminal:
+        terminal.wait_for("$ ")
+        terminal.type("echo $TERM; ps -o args= -p $PPID\r")
+        terminal.wait_for("dumb\r\n")
+        terminal.wait_for("sshd: ")
+        sshd.drop_connections()
+        assert terminal.process.wait(PATIENCE) == 5
+        terminal.wait_for("the programs there were ended")
+        assert LOST not in terminal.screen
+    folder = account.home / ".local/state/jlr/shells"
+    folder.rename(account.home / "aside")
+    folder.touch()
+    with shell(owner, "far", "--keep") as terminal:
+        assert terminal.process.wait(PATIENCE) == 6
+        terminal.wait_for("no tmux there keeps the shell; `sudo apt install tmux`")
+    folder.unlink()
 
 
 def end(account: Account, name: str) -> None:

@@ -196,7 +196,7 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: str
     "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
 )
 @option(
-    "--keep/--no-keep", "Keep the shell on the host with tmux; the same command attaches again."
+    "--keep/--no-keep", "Keep the shell in tmux; the same command attaches. Default: over a loss."
 )
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
@@ -210,11 +210,11 @@ def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int
     session without a container. Exit code and output are those of the command. Without a terminal
     here it gets none there, and its bytes stay unchanged.
 
-    `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
-    process there gets SIGHUP, as with ssh. With --keep it keeps running, and this terminal attaches
-    again by itself once the host is back, or the same command from any machine; tmux's own keys
-    (ctrl-b d) and `~.` detach. `keep = true` in the settings keeps each terminal without a command,
-    and one that no other terminal shows is attached to first.
+    `~.` at the beginning of a line ends it, even without a network; a lost connection ends a
+    command. A terminal without one attaches again by itself where the host has tmux, which is not
+    noticed otherwise. With --keep it is your own tmux, which a closed window, `~.` and ctrl-b d
+    leave running. `keep = true` in the settings does that for each terminal without a command, and
+    attaches first to one that no other terminal shows; `keep = false` is --no-keep.
 
     Examples:
         jlr shell dgx/cont1 htop                     # in any container, also without Jupyter

@@ -30,6 +30,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class KeptShell:
+    """A shell that outlasts its connection where the host has tmux."""
+
+    name: str  # tmux's (see `Place.kept`)
+    mark: str  # random; printed first where tmux keeps it
+    again: str  # the words after `jlr shell` that attach to it again
+    without: str  # a script that comes first where tmux does not keep it
+    unasked: bool  # whether it is kept over a loss only, and unnoticed
+    begun: bool = False  # whether it runs, and is attached to again
+
+
+@dataclass(frozen=True)
 class ShellCommand:
     """What to run in a place (see `Attachment`)."""
 
@@ -37,6 +49,7 @@ class ShellCommand:
     user: str | None = None
     workdir: str | None = None
     detach_keys: str | None = None
+    kept: KeptShell | None = None
     copies: bool = False  # whether it is the far end of a copy of files
 
 

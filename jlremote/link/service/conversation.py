@@ -45,6 +45,7 @@ class Conversation:
         self._sending = threading.Lock()
         self._watched = False
         self.handed_over = False  # whether its socket carries another protocol by now
+        self.cancelled = threading.Event()  # whether its script is to end
 
     def greet(self, secret: bytes) -> None:
         """Authenticate each other by the secret, and read the request.
@@ -156,7 +157,7 @@ def run(
         JlrError: it did not end within the command's limit.
     """
     request = conversation.request
-    cancelled, decided = threading.Event(), threading.Event()
+    cancelled, decided = conversation.cancelled, threading.Event()
     given = CommandStdin(conversation) if request.get("gives") else None
     asked = request.get("terminal")
     terminal = Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
@@ -207,6 +208,7 @@ def _say(conversation: Conversation, message: Message) -> None:
     try:
         conversation.say(message)
     except OSError as gone:
+        conversation.cancelled.set()
         raise LinkLost("the command has ended") from gone
 
 

@@ -187,6 +187,9 @@ class LinkServer:
     def _shutdown(self) -> bool:
         """Release the local ports before the answer: the person's next command may want them."""
         self._ended = True  # the connection stays for commands that have begun
+        for one in list(self._operations.running):
+            if one.request["kept"]:  # or the host would keep it, as over a loss
+                one.cancelled.set()
         self._operations.forwards.stop()
         self._notify()
         return True

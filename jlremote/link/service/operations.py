@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from jlremote.errors import Authentication
+from jlremote.errors import Authentication, JlrError, LinkLost
 from jlremote.jupyter.endpoint import endpoint_from_json
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
@@ -24,6 +24,7 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.place import Place
+from jlremote.place.runtimes.scripts.shell_scripts import end_script
 from jlremote.ssh.connection import Connection
 
 # How long a command waits for the proof of a forward.
@@ -73,11 +74,18 @@ class Operations:
         self.dialer.elevate(connection, script, conversation)
         marker, variables = request["marker"], self._variables(request)
         begun = script if marker is None else announced(script, marker)
-        self.running[conversation] = _in_words(request, place.selector)
+        kept = request["kept"] or {}
+        if ends := kept.get("unasked", True):
+            self.running[conversation] = _in_words(request, place.selector)
         try:
             return run(conversation, connection, begun, variables, shown=script)
+        except LinkLost:
+            if kept and ends and conversation.cancelled.is_set():  # and not the connection is gone
+                with suppress(JlrError, TimeoutError):
+                    connection.execute(end_script(kept).encode(), lambda *_: None, timeout=10.0)
+            raise
         finally:
-            del self.running[conversation]
+            self.running.pop(conversation, None)
 
     def _variables(self, request: Message) -> dict[str, str]:
         return self.dialer.variables.of(request.get("environment", {}))

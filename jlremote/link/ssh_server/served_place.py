@@ -46,8 +46,12 @@ def shell_script(place: Place, request: Mapping[str, Any]) -> str:
     terminal = request["terminal"]
     size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
     attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
-    argv, mark = tuple(request["command"]), secrets.token_hex(8)
-    return shell_scripts.script(place.runtime, place.name, attached, argv, mark)
+    argv, kept = tuple(request["command"]), request["kept"] or {}
+    if kept.get("begun"):
+        return shell_scripts.again_script(kept)
+    mark, fits = kept.get("mark") or secrets.token_hex(8), kept.get("unasked", True)
+    script = shell_scripts.script(place.runtime, place.name, attached, argv, mark, sized=fits)
+    return shell_scripts.kept_script(script, kept) if kept else script
 
 
 def line_argv(line: str) -> tuple[str, ...]:

@@ -35,6 +35,11 @@ class Place:
         """Whether a command runs on the host itself, and in no session."""
         return self.session is None and self.runtime_name == "none"
 
+    def kept(self, label: str) -> str:
+        """Return tmux's name of a shell that is kept there; tmux takes neither `.` nor `:`."""
+        place = "host" if self.is_host else f"{self.runtime_name}/{self.name}"
+        return "/".join(filter(None, (place, label))).replace(" ", "-").replace(".", "+")
+
 
 def of_record(record: SessionRecord) -> Place:
     """Return the place of a session's commands."""

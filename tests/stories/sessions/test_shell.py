@@ -1,97 +1,45 @@
-"""`jlr shell` passes keys on, and explains a shell that cannot start or was lost."""
+"""A kept shell has a name of its own, and waits aloud where another host answers."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from jlremote.errors import NotFound
+from jlremote.errors import HostKeyChanged
 from jlremote.hosts import attached_process
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess
-from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
-from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.place import Place
-from jlremote.place.runtimes.runtime import Runtime
-from jlremote.place.runtimes.scripts import shell_scripts
-from jlremote.sessions import shell
-from tests.stories.parts import FakeHost, context
-
-SIZE = os.terminal_size((80, 24))
 
 
-class FakeScreen:
-    """A screen with prepared events."""
+def test_a_host_with_another_key_is_told_once_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def other_host(**_: Any) -> None:
+        raise HostKeyChanged("`dgx` has another key")
 
-    kind = "xterm"
-    size = SIZE
-
-    def __init__(self, *events: bytes | os.terminal_size) -> None:
-        self.events = events
-
-    def taken(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def typed(self) -> Iterator[bytes | os.terminal_size]:
-        yield from self.events
-
-    def show(self, stream: str, data: bytes) -> None:
-        """Show nothing."""
-
-    def recover(self) -> None:
-        """Mend nothing."""
-
-
-class FakeProcess:
-    """A process that takes keys."""
-
-    def __init__(self) -> None:
-        self.got: list[Any] = []
-
-    def give(self, data: bytes) -> bool:
-        self.got.append(data)
-        return True
-
-    def resize(self, size: os.terminal_size) -> None:
-        self.got.append(size)
-
-
-def test_keys_and_sizes_are_passed_on() -> None:
-    process, screen = FakeProcess(), FakeScreen(b"l", b"s", SIZE, b"")
-    attached_process._Attachment(cast(RemoteProcess, process), screen, None)._type()
-    assert process.got == [b"l", b"s", SIZE, b""]
-
-
-def test_a_shell_is_kept_only_by_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = Completed(shell_scripts.NO_TMUX, "", "")
-    host = cast(Link, FakeHost("dgx", {"script": missing, "shown": missing}))
-    place = Place("none", "dgx", selector="dgx")
-    request = shell.ShellRequest("dgx", keep=True)
-    with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
-        shell._kept(host, place, request, FakeScreen(), context())
-    assert "`jlr shell dgx` opens one that ends with the connection" in (caught.value.hint or "")
-    monkeypatch.setattr(shell, "_run", lambda *_, **__: 3)
-    by_setting = shell.ShellRequest("dgx")
-    assert shell._kept(host, place, by_setting, FakeScreen(), context()) == 3
+    shown: list[bytes] = []
+    monkeypatch.setattr(attached_process, "_PAUSE_SECONDS", 0.0)
+    host = cast(Link, SimpleNamespace(status=other_host))
+    screen = cast(Any, SimpleNamespace(show=lambda _, data: shown.append(data)))
+    lasting = attached_process.Lasting(host, lambda *_: pytest.fail("no connection"), "hint")
+    made = attached_process._Attachment(cast(RemoteProcess, None), screen, lasting)
+    for _ in range(2):
+        made._attach(lasting)
+    assert shown == [b"`dgx` has another key; waiting\r\n"]
 
 
 @pytest.mark.parametrize(
-    ("runtime", "name", "label", "session"),
+    ("place", "label", "name"),
     [
-        (Containers(DOCKER), "a.b", "", "docker/a+b"),
-        (Containers(DOCKER), "a_b", "", "docker/a_b"),
-        (Containers(ENGINES["sudo podman"]), "cont1", "two", "sudo-podman/cont1/two"),
-        (Bare(), "host", "", "none/host"),
-        (Bare(), None, "two", "host/two"),
+        (Place("docker", "a.b"), "", "docker/a+b"),
+        (Place("docker", "a_b", session="a_b"), "", "docker/a_b"),
+        (Place("sudo podman", "c", session="c"), "two", "sudo-podman/c/two"),
+        (Place("none", "host", session="host"), "", "none/host"),
+        (Place("none", "dgx"), "two", "host/two"),
     ],
 )
-def test_each_place_has_a_kept_shell_of_its_own(
-    runtime: Runtime, name: str | None, label: str, session: str
-) -> None:
-    assert shell_scripts.session(runtime, name, label) == session
+def test_each_place_has_a_kept_shell_of_its_own(place: Place, label: str, name: str) -> None:
+    assert place.kept(label) == name
