@@ -257,8 +257,7 @@ def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(laptop, "[defaults]\neditor = 'zed'\n")
-    place = Place("docker", "cont1", selector="dgx/cont1")
-    workflows.will("editors.code.place_of", (None, place))
+    workflows.will("editors.code.place_of", (None, Place("docker", "cont1", selector="dgx/cont1")))
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")
     assert missing.code == 6

@@ -12,12 +12,11 @@ from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from jlremote.place.host.addresses import Target
-from jlremote.place.runtimes.place import Place
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, new_endpoint, until
 from tests.link.parts import KEY, Parts, state_of
 
-PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
+PLACE = new_endpoint().place
 OWN = Target("172.17.0.2", 6006)
 RELAYED = Target("127.0.0.1", 6006, ("podman", "exec", "c0ffee", "python3"))
 

@@ -18,17 +18,16 @@ from jlremote.place.runtimes import table
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import Containers
-from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 from tests.jupyter.ports.parts import probed
-from tests.link.fakes import new_server
+from tests.link.fakes import new_endpoint, new_server
 from tests.place.host.parts import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
 
 PORT = 6006
 NETWORK = "5ea"
 ELSEWHERE = "050011AC"  # 172.17.0.5
-PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
+PLACE = new_endpoint().place
 RELAY = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3")
 
 
