@@ -173,7 +173,7 @@ SCRIPT = r"""<script>
         this.displays.set(id, [...(this.displays.get(id) ?? []), place]);
       }
       if (!output.data?.[WIDGET] || !this.hasWidgets) return;
-      this.note(run, "widgets from before this page come when the cell has ended", "jlr-widget");
+      this.note(run, "earlier widgets come when the cell ends, if its kernel lives", "jlr-widget");
     }
 
     update(content) {
