@@ -128,9 +128,9 @@ SCRIPT = r"""<script>
     // The kernel knows from pages what its Output widgets got. It brings them once it is idle.
     async fill() {
       const renderer = this.panel.content.rendermime.createRenderer(WIDGET);
-      const manager = await renderer._manager.promise;
+      const manager = await renderer._manager?.promise;
       for (const [widget, outputs] of this.full) {
-        if (!manager.restoredStatus || !manager.has_model(widget)) continue;
+        if (!manager?.restoredStatus || !manager.has_model(widget)) continue;
         this.full.delete(widget);
         (await manager.get_model(widget)).set("outputs", outputs).save_changes();
       }
