@@ -272,7 +272,6 @@ def test_widgets_come_once_the_cell_has_ended_with_all_that_they_got(
         expect(note.first).to_contain_text("`jlr output 'widgets.ipynb'`", timeout=SECONDS)
         (file.parent / "go on").touch()
         for _ in range(2):  # the kernel has them by then
-            first.scroll_into_view_if_needed(timeout=SECONDS)
             expect(first).to_contain_text("frame 99", timeout=SECONDS)
             logged = re.findall("(?:logged|frame) [0-9]+", first.inner_text())
             assert logged == [*(f"logged {n}" for n in range(100)), "frame 99"]
