@@ -38,8 +38,13 @@ _OF_EACH = (
 _PARTS = """\
 import os
 import pathlib
+import sys
+begun = vars(sys).setdefault("jlr_begun", set())  # Jupyter may read its configuration twice
 for file, act, argument in (
 PARTS):
+    if (file, act) in begun:
+        continue
+    begun.add((file, act))
     part = {"__name__": file[:-3]}
     try:
         exec(pathlib.Path(__file__).with_name(file).read_text("utf-8"), part)

@@ -43,6 +43,7 @@ class Record:
     cell: str | None = None
     request: str | None = None  # the id of the request to run the cell
     content: dict[str, Any] = field(default_factory=dict)
+    widget: str | None = None  # the Output widget that gets it
 
     def text(self, name: str) -> str:
         """Return a part of the content that should be text, `""` where it is not."""
@@ -66,7 +67,7 @@ def parsed(line: bytes) -> Record | None:
         return None
     if time is None or not isinstance(kernel, str):
         return None
-    names = {name: _name(fields.get(name)) for name in ("notebook", "cell", "request")}
+    names = {name: _name(fields.get(name)) for name in ("notebook", "cell", "request", "widget")}
     return Record(time, kernel, kind, **names, content=content if isinstance(content, dict) else {})
 
 

@@ -158,7 +158,8 @@ class Runs:
         elif record.kind == "end":
             self._end(run, record)
         elif record.kind == "clear_output":
-            run.clear(wait=record.content.get("wait") is True)
+            if record.widget is None:
+                run.clear(wait=record.content.get("wait") is True)
         elif record.kind == "update_display_data":  # it may be of another cell
             for output in self._displays.get((record.kernel, _display_id(record)), ()):
                 output |= {name: _object(record, name) for name in ("data", "metadata")}

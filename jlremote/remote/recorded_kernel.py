@@ -17,10 +17,8 @@ WAITING = 100000  # messages of a kernel that may wait
 UNNAMED, NAME_SECONDS = 3, 2
 NOTES = 10000  # ids of cells that are kept
 
-RECORDED = (
-    *("stream", "display_data", "update_display_data", "execute_result", "error"),
-    "clear_output",
-)
+CAUGHT = ("stream", "display_data", "execute_result", "error", "clear_output")
+RECORDED = (*CAUGHT, "update_display_data")
 
 # The address of a kernel's iopub, the key of its messages, and its CurveZMQ keys, if it has some.
 Connection = Tuple[str, ...]
@@ -79,6 +77,7 @@ class RecordedKernel:
         self.busy: Optional[Tuple[str, float]] = None  # the request that runs, since when
         self.seen: Dict[str, str] = {}  # requests that run, with their status so far
         self.stream: Optional[Dict[str, Any]] = None  # a record that may grow
+        self.catching: Dict[str, str] = {}  # Output widgets, with the request whose output they get
         self.parent: Tuple[bytes, Dict[str, Any]] = (b"", {})
         self.open()
 
@@ -154,6 +153,8 @@ class RecordedKernel:
                 if kind == "execute_input":  # a page knows by it what it runs itself
                     content["client"] = as_text(parent, "session")
                 self.record(kind, content, as_text(parent, "msg_id"), as_text(parent, "msg_type"))
+            elif kind == "comm_msg" and b'"msg_id"' in parts[3]:
+                self.catch(json.loads(parts[3].decode("utf-8", "replace")))
         except Exception as failure:  # noqa: BLE001 - a kernel may publish what it likes
             print("no message of Jupyter's:", failure, file=sys.stderr, flush=True)
 
@@ -174,6 +175,15 @@ class RecordedKernel:
             elif asked == "execute_request":
                 self.seen.setdefault(request or "", "ok")
             self.add(kind, content, request)
+
+    def catch(self, content: Dict[str, Any]) -> None:
+        """Note that an Output widget begins or ends to get what a cell publishes."""
+        widget, data = content["comm_id"], content["data"]
+        if data.get("method") == "update" and "msg_id" in data["state"]:
+            self.grown()
+            self.catching.pop(widget, None)
+            if data["state"]["msg_id"]:
+                self.catching[widget] = data["state"]["msg_id"]
 
     def name(self) -> None:
         """Ask for the notebook's path, and wait a moment for the first one."""
@@ -225,6 +235,9 @@ class RecordedKernel:
             "kind": kind,
             "content": content,
         }
+        widgets = [widget for widget, of in self.catching.items() if of == request]
+        if widgets and kind in CAUGHT:
+            record["widget"] = widgets[-1]  # of a `with` in another the inner one
         if kind == "stream":  # it is written later, so it must be one that can be
             text = {"name": str(content["name"]), "text": str(content["text"])}
             self.stream = dict(record, content=text)

@@ -1,4 +1,4 @@
-"""JupyterLab on this machine with the configuration of one that jlr launches."""
+"""JupyterLab on this machine, of any version, with the configuration of one that jlr launches."""
 
 from __future__ import annotations
 
@@ -14,10 +14,26 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from jlremote.jupyter import configuration
+from tests.lab.place import exclusive, root
 from tests.lab.ports import free_port, listens
-from tests.lab.programs import wait_until
+from tests.lab.programs import run, wait_until
 
-JUPYTER = Path(sys.executable).with_name("jupyter-lab")
+PROGRAMS = Path(sys.executable).parent
+
+
+def programs(notebook: str) -> Path:
+    """Return the folder with the programs of a version of Notebook, kept below the lab's.
+
+    Each brings its version of JupyterLab along: Notebook 7.0 that of JupyterLab 4.0.
+    """
+    folder = root() / "jupyter" / notebook
+    with exclusive(root() / "jupyter.lock", print, "another run that installs Jupyter"):
+        if not (folder / "whole").exists():
+            run(sys.executable, "-m", "venv", "--clear", str(folder))
+            packages = (f"notebook=={notebook}.*", "ipywidgets", "tqdm")
+            run(str(folder / "bin/pip"), "install", "--quiet", *packages, timeout=900)
+            (folder / "whole").touch()
+    return folder / "bin"
 
 
 @dataclass(frozen=True)
@@ -45,7 +61,9 @@ class LocalServer:
 
 
 @contextmanager
-def local_server(folder: Path, faster: int = 1, *, record: bool = False) -> Iterator[LocalServer]:
+def local_server(
+    folder: Path, faster: int = 1, *, record: bool = False, programs: Path = PROGRAMS
+) -> Iterator[LocalServer]:
     """Start one, whose pings and their limit are as much faster; it may have a recorder."""
     config, runtime, root = (folder / name for name in ("config", "runtime", "root"))
     for each in (config, runtime, root):
@@ -59,7 +77,7 @@ def local_server(folder: Path, faster: int = 1, *, record: bool = False) -> Iter
     port = free_port()
     options = ("--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}")
     with (folder / "log").open("w") as log:
-        argv = (JUPYTER, *options)
+        argv = (programs / "jupyter-lab", *options)
         environment = {**os.environ, **{name: str(path) for name, path in here.items()}}
         with subprocess.Popen(argv, cwd=root, env=environment, stdout=log, stderr=log) as process:
             try:

@@ -66,7 +66,7 @@ def test_a_used_server_and_its_kernels_stay_and_others_end(
 
     monkeypatch.setattr(MappingKernelManager, "cull_kernel_if_idle", cull)
     monkeypatch.setattr(ServerApp, "shutdown_no_activity", lambda _: ended.append("server"))
-    monkeypatch.setattr(Use, "begin", lambda _: None)
+    monkeypatch.setattr(Use, "keep_looking", lambda _: None)
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     kept = newer.keep(3600)
     nothing: Any = SimpleNamespace()

@@ -122,6 +122,14 @@ def test_of_a_text_that_is_longer_than_all_that_is_kept_the_end_is_kept(recorded
     assert [content["why"] for content in told if "why" in content]
 
 
+CAUGHT = """\
+from comm import create_comm
+log = create_comm()
+for request in (get_ipython().kernel.get_parent()["header"]["msg_id"], ""):
+    log.send({"method": "update", "state": {"msg_id": request}})
+    print(log.comm_id if request else "of the cell", flush=True)"""
+
+
 def test_a_kernel_that_restarts_or_dies_is_recorded_and_the_recorder_ends_with_the_server(
     recorded: Recorded,
 ) -> None:
@@ -131,6 +139,11 @@ def test_a_kernel_that_restarts_or_dies_is_recorded_and_the_recorder_ends_with_t
         wait_until(lambda: "end" in recorded.kinds(failing), "the cell's end")
         assert recorded.kinds(failing) == ["code", "error", "end"]
         assert recorded.records[-1]["content"] == {"status": "error"}
+        caught = client.execute(CAUGHT)  # as an Output widget of ipywidgets does
+        wait_until(lambda: "end" in recorded.kinds(caught), "the cell's end")
+        of_widget, of_cell = (one for one in recorded.records[-3:] if one["kind"] == "stream")
+        assert f"{of_widget['widget']}\n" == of_widget["content"]["text"]
+        assert "widget" not in of_cell
         manager.restart_kernel()
         client.wait_for_ready(timeout=60)
         wait_until(lambda: recorded.states()[-1] == "restarted", "the record of the restart")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,6 +139,8 @@ def test_what_was_cleared_is_gone_and_updates_take_its_place() -> None:
     assert output(code("x"), stream("old"), record("clear_output", {"wait": False})) == []
     waits = record("clear_output", {"wait": True})
     assert output(code("x"), stream("old"), waits) == ["old"]
+    of_widget = replace(waits, widget="w")
+    assert output(code("x"), stream("old"), of_widget, stream("er")) == ["older"]
     assert output(code("x"), stream("old"), waits, stream("new"), stream("er")) == ["newer"]
     first = shown_as("display_data", "1 of 2")
     assert output(code("x"), first, stream("y"), shown_as("update_display_data", "2 of 2")) == [

@@ -35,15 +35,12 @@ class Use:
         self.last = float("-inf")
         self._file = folder / "awake"
 
-    def begin(self) -> None:
-        threading.Thread(target=self._keep_looking, daemon=True).start()
-
     @property
     def recent(self) -> bool:
         """Whether the session was used within the time of the idle stop, by programs also now."""
         return time.monotonic() - self.last < self.seconds or bool(programs())
 
-    def _keep_looking(self) -> None:
+    def keep_looking(self) -> None:
         while True:
             with suppress(Exception):
                 self.look()
@@ -99,7 +96,7 @@ def keep(seconds: int) -> Use:
 
     kernels.cull_kernel_if_idle = cull_unless_used
     server.shutdown_no_activity = end_unless_used
-    use.begin()
+    threading.Thread(target=use.keep_looking, daemon=True).start()
     return use
 
 
@@ -110,10 +107,7 @@ _message: Any = deserialize_msg_from_ws_v1
 def note_cells(file: str) -> None:
     """Note the cell of each request in a file before the kernel has it."""
     connection: Any = ZMQChannelsWebsocketConnection
-    if hasattr(connection, "notes_cells"):  # the configuration was read twice
-        return
-    connection.notes_cells, notes = True, Path(file)
-    pass_on = connection.handle_incoming_message
+    pass_on, notes = connection.handle_incoming_message, Path(file)
 
     def note_and_pass_on(self: Any, message: Any) -> None:
         with suppress(*MALFORMED):

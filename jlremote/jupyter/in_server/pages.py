@@ -127,29 +127,25 @@ def ask_again(package: str) -> None:
 
 
 def begin_pages(handler: Any) -> None:
-    """Let the pages of a handler begin with the script, once."""
-    if "asks_again" in vars(handler):  # the configuration was read twice
-        return
-    handler.asks_again = True
+    """Let the pages of a handler begin with the script, and with what `reloads` adds to it."""
+    handler.page_script = SCRIPT
     render = handler.render_template
 
     def with_script(self: Any, name: str, **names: Any) -> Any:
         page = render(self, name, **names)
         if not isinstance(page, str) or SCRIPT in page:
             return page
-        return page.replace("<head>", "<head>" + SCRIPT + where(), 1)
+        return page.replace("<head>", "<head>" + self.page_script + where(), 1)
 
     handler.render_template = with_script
 
 
 def is_limited(handler: Any) -> bool:
     """Return whether a limit counts for a WebSocket: not for what has waited (`resumption`)."""
-    if not getattr(handler, "limit_rate", True):
-        return False
-    if "Origin" in handler.request.headers:
-        return True
     stream = getattr(handler.ws_connection, "stream", None)
-    return len(getattr(stream, "_write_buffer", None) or "") > MOST_BYTES
+    waiting = len(getattr(stream, "_write_buffer", None) or "")
+    counts = "Origin" in handler.request.headers or waiting > MOST_BYTES
+    return counts and bool(getattr(handler, "limit_rate", True))
 
 
 def limit_pages(package: str) -> None:
@@ -160,7 +156,9 @@ def limit_pages(package: str) -> None:
     except ImportError:  # older than jupyter_server 2
         handler: Any = import_module(kernels + "handlers").ZMQChannelsHandler
         for name in ("iopub_msg_rate_limit", "iopub_data_rate_limit"):
-            setattr(handler, name, property(where_limited(getattr(handler, name).fget)))
+            of = getattr(handler, name).fget
+            none_or_it = lambda self, of=of: of(self) if is_limited(self) else 0  # noqa: E731
+            setattr(handler, name, property(none_or_it))
         return
     connection = channels.ZMQChannelsWebsocketConnection
     limits = connection._limit_rate
@@ -171,24 +169,11 @@ def limit_pages(package: str) -> None:
     connection._limit_rate = limit_page
 
 
-def where_limited(limit: Any) -> Any:
-    """Return a limit that is 0 (none) for WebSockets without a limit."""
-    return lambda handler: limit(handler) if is_limited(handler) else 0
-
-
 def say_nothing_outside(package: str) -> None:
     """Let the server of a package answer 404 outside its own path."""
-    if package == "notebook":
-        answer_outside(import_module("notebook.notebookapp").NotebookWebApplication)
-    else:
-        answer_outside(import_module("jupyter_server.serverapp").ServerWebApplication)
-
-
-def answer_outside(application: Any) -> None:
-    """Put a handler for all other paths before those of the application, once."""
-    if "says_nothing_outside" in vars(application):  # the configuration was read twice
-        return
-    application.says_nothing_outside = True
+    is_old = package == "notebook"
+    module = import_module(package + (".notebookapp" if is_old else ".serverapp"))
+    application: Any = module.NotebookWebApplication if is_old else module.ServerWebApplication
     handlers = application.init_handlers
 
     def with_outside(self: Any, *arguments: Any) -> Any:

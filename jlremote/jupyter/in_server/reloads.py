@@ -16,17 +16,15 @@ import asyncio
 import json
 import os
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from jupyter_server.services.contents.handlers import ContentsHandler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PIECE = re.compile(r"(.+?)(?:\.(\d+))?\.jsonl")
 SHOWN = ("stream", "display_data", "execute_result", "error")
@@ -61,21 +59,21 @@ SCRIPT = r"""<script>
       this.quiet = 0;
       this.runs = new Map();  // by request
       this.displays = new Map();  // by id their places
+      this.caught = new Map();  // by Output widget all that it got
+      this.full = new Map();  // likewise, of cells that have ended
     }
 
-    goesOn() {
-      return [...this.runs.values()].some((run) => !run.ended);
+    get hasWidgets() {
+      return this.panel.content.rendermime.mimeTypes.includes(WIDGET);
     }
 
-    async look() {
-      if (this.asks || !this.panel.context.isReady || (this.looks < 1 && !this.goesOn())) return;
+    look() {
+      if (this.full.size) this.fill();
+      const goesOn = [...this.runs.values()].some((run) => !run.ended);
+      if (this.asks || !this.panel.context.isReady || (this.looks < 1 && !goesOn)) return;
       this.asks = true;
-      try {
-        this.looks -= 1;
-        await this.ask();
-      } finally {
-        this.asks = false;
-      }
+      this.looks -= 1;
+      this.ask().catch((error) => console.warn("jlr:", error)).finally(() => (this.asks = false));
     }
 
     async ask() {
@@ -86,7 +84,8 @@ SCRIPT = r"""<script>
       }
       const { baseUrl, token } = this.panel.sessionContext.sessionManager.serverSettings;
       const path = context.path.split("/").map(encodeURIComponent).join("/");
-      const asked = `recorded=${at}&kernel=${kernel?.id ?? ""}&content=0&no_track_activity=1`;
+      const little = "content=0&no_track_activity=1";
+      const asked = `recorded=${at}&kernel=${kernel?.id}&widgets=${this.hasWidgets}&${little}`;
       const headers = token ? { Authorization: `token ${token}` } : {};
       const answer = await fetch(`${baseUrl}api/contents/${path}?${asked}`, { headers });
       if (!answer.ok) return;
@@ -96,24 +95,46 @@ SCRIPT = r"""<script>
       const unchanged = !context.model.dirty;
       if (facts.begins) this.begin(this.looks);
       this.at = facts.at;
-      for (const record of records) if (record) this.take(JSON.parse(record));
+      for (const record of records) if (record) this.take(JSON.parse(record), facts.begins);
       if (facts.begins && unchanged) context.model.dirty = false;
       this.quiet = records.length > 1 || kernel?.status !== "idle" ? 0 : this.quiet + 1;
       if (this.quiet > GIVE_UP) this.take({ kind: "kernel" });
     }
 
-    take(record) {
+    take(record, begins = false) {
       const { kind, request, content } = record;
       const run = this.runs.get(request);
+      const isCaught = record.widget && this.hasWidgets;
       if (run?.cell.outputArea?.future) this.runs.delete(request);  // the person has run it again
+      else if (isCaught && (run || begins)) this.catch(record);
       else if (kind === "code") this.start(record);
       else if (kind === "update_display_data") this.update(content);
       else if (kind === "kernel" || (kind === "lost" && !run)) {
         for (const each of this.runs.values()) if (!each.ended) this.tell(each, kind);
-      } else if (!run) return;
+      } else if (!run || isCaught) return;
       else if (["end", "lost"].includes(kind)) this.tell(run, kind);
       else if (kind === "clear_output") run.model.outputs.clear(content.wait);
       else this.add(run, { ...content, output_type: kind });
+    }
+
+    catch({ widget, request, kind, content }) {
+      const caught = Object.assign(this.caught.get(widget) ?? { outputs: [] }, { request });
+      this.caught.set(widget, caught);
+      if (caught.clears || (kind === "clear_output" && !content.wait)) caught.outputs.length = 0;
+      caught.clears = kind === "clear_output" && content.wait;
+      if (kind !== "clear_output") caught.outputs.push({ ...content, output_type: kind });
+    }
+
+    // The kernel knows from pages what its Output widgets got. It brings them once it is idle.
+    async fill() {
+      const renderer = this.panel.content.rendermime.createRenderer(WIDGET);
+      const manager = await renderer._manager?.promise;
+      for (const [widget, outputs] of this.full) {
+        if (!manager?.restoredStatus || !manager.has_model(widget)) continue;
+        this.full.delete(widget);
+        (await manager.get_model(widget)).set("outputs", outputs).save_changes();
+      }
+      renderer.dispose();
     }
 
     start({ cell: id, request, content }) {
@@ -131,10 +152,16 @@ SCRIPT = r"""<script>
     tell(run, kind) {
       if (kind === "lost") return this.note(run, "some of its output was not recorded");
       run.ended = true;
-      this.shown.set(run.request, run.model);
+      const caught = [...this.caught].filter(([, each]) => each.request === run.request);
+      if (this.kernel || !caught.length) this.shown.set(run.request, run.model);
       if (run.model.isDisposed) return;
       run.model.executionCount = kind === "end" ? run.count : null;
       run.model.executionState = "idle";
+      if (kind === "end") run.cell.node.querySelector(".jlr-widget")?.remove();
+      for (const [widget, { outputs }] of caught) {
+        if (kind === "end") this.full.set(widget, outputs);
+        else for (const output of outputs) this.add(run, output);
+      }
     }
 
     add(run, output) {
@@ -145,7 +172,8 @@ SCRIPT = r"""<script>
         const place = { outputs, item: outputs.get(outputs.length - 1) };
         this.displays.set(id, [...(this.displays.get(id) ?? []), place]);
       }
-      if (output.data?.[WIDGET]) this.note(run, "the state of a widget is not recorded");
+      if (!output.data?.[WIDGET] || !this.hasWidgets) return;
+      this.note(run, "earlier widgets come when the cell ends, if its kernel lives", "jlr-widget");
     }
 
     update(content) {
@@ -159,12 +187,12 @@ SCRIPT = r"""<script>
       }
     }
 
-    note(run, what) {
+    note(run, what, kind = "jlr-lost") {
       const line = document.createElement("p");
       const notebook = `'${this.panel.context.path.replaceAll("'", "'\\''")}'`;
-      line.className = "jlr-note";
+      line.className = kind;
       line.textContent = `jlr: ${what}; ` + "`" + `jlr output ${notebook}` + "` shows what is";
-      run.cell.node.querySelector(".jlr-note")?.remove();
+      run.cell.node.querySelector(`.${kind}`)?.remove();
       run.cell.node.append(line);
       run.model.outputs.changed.connect((_, change) => change.type === "clear" && line.remove());
     }
@@ -178,7 +206,7 @@ SCRIPT = r"""<script>
     }
     for (const [panel, reload] of reloads) {
       if (panel.isDisposed) reloads.delete(panel);
-      else reload.look().catch((error) => console.warn("jlr:", error));
+      else reload.look();
     }
   }, PAUSE);
 })();
@@ -188,17 +216,18 @@ SCRIPT = r"""<script>
 class Unsaved:
     """The last run of each cell of a notebook, without those that its file has."""
 
-    def __init__(self, notebook: str, kernel: str, saved_at: float) -> None:
+    def __init__(self, notebook: str, kernel: str, saved_at: float, *, widgets: bool) -> None:
         self.notebook, self.kernel, self.saved_at = notebook, kernel, saved_at
+        self.has_widgets = widgets  # whether the page can show some
         self._runs: dict[str, list[Record]] = {}  # by request
         self._open: dict[str, str] = {}  # by kernel its request
         self._of: dict[str, tuple[float, str]] = {}  # by cell the last run's beginning and request
+        self._caught: dict[str, list[Record]] = {}  # by Output widget what it got of any cell
 
     def take(self, record: Record) -> None:
         """Add a record."""
-        kind, kernel, request = record["kind"], record["kernel"], record["request"]
-        if kind == "lost":
-            request = request or self._open.get(kernel)
+        kind, kernel = record["kind"], record["kernel"]
+        request = record["request"] or (self._open.get(kernel) if kind == "lost" else None)
         if kind == "kernel":
             self._end(record)
         elif kind == "code" and record["cell"]:
@@ -206,6 +235,9 @@ class Unsaved:
                 self._begin(record)
         elif kind == "end" and self._open.get(kernel) == request:
             self._end(record)
+        elif self.has_widgets and record.get("widget"):
+            begin = {"kind": "", "content": {}}
+            self._add(self._caught.setdefault(record["widget"], [begin]), record)
         elif request in self._runs:
             self._add(self._runs[request], record)
 
@@ -227,6 +259,7 @@ class Unsaved:
             run[1:] = [each for each in run[1:] if each["kind"] not in (*SHOWN, "clear_output")]
         elif kind == last["kind"] == "stream" and content["name"] == last["content"]["name"]:
             last["content"].setdefault("more", []).append(content["text"])
+            last["request"] = record["request"]  # a widget may get text from several cells
             return
         elif kind == last["kind"] == "update_display_data" and same:
             run.pop()
@@ -244,8 +277,10 @@ class Unsaved:
         """Yield the records of the runs, the first one first; no other kernel's goes on."""
         for kernel in set(self._open) - {self.kernel}:
             self._end({"time": float("inf"), "kernel": kernel, "content": {}})
-        for run in sorted(self._runs.values(), key=lambda run: float(run[0]["time"])):
-            for record in run:
+        caught = [each[1:] for each in self._caught.values() if each[-1]["request"] in self._runs]
+        runs = sorted(self._runs.values(), key=lambda run: float(run[0]["time"]))
+        for each in (*caught, *runs):
+            for record in each:
                 if record["kind"] == "stream":
                     content = record["content"]
                     text = settled(content["text"] + "".join(content.pop("more", ())))
@@ -286,66 +321,52 @@ def opened(folder: Path, kernel: str, stack: ExitStack) -> list[BinaryIO]:
                 return files
 
 
-def lines_of(file: BinaryIO, begin: int = 0) -> Iterator[bytes]:
-    """Yield the whole lines of a file."""
-    file.seek(begin)
-    for line in file:
-        if line.endswith(b"\n"):
-            yield line
-
-
-def position(file: BinaryIO, read: int) -> str:
-    """Return the position behind that many bytes of a file, which may get another name."""
-    return f"{os.fstat(file.fileno()).st_ino}:{read}"
-
-
-def first(folder: Path, notebook: str, kernel: str, saved_at: float) -> tuple[str, bytes]:
-    """Return the records of what a notebook's file does not have, and where its kernel's end."""
-    unsaved, at = Unsaved(notebook, kernel, saved_at), "0:0"
-    for name in pieces(folder):
-        with ExitStack() as stack:
-            files = opened(folder, name, stack)
-            if name != kernel and os.fstat(files[-1].fileno()).st_mtime < saved_at:
+def lines_behind(folder: Path, kernel: str, at: str) -> Iterator[tuple[str, bytes]]:
+    """Yield records behind a position, each with its own end; `LookupError` if that is gone."""
+    inode, _, begin = at.partition(":")
+    with ExitStack() as stack:
+        for file in opened(folder, kernel, stack):
+            own = str(os.fstat(file.fileno()).st_ino)  # as the file may get another name
+            if inode not in ("", own):
                 continue
-            for file in files:
-                read = 0
-                for line in lines_of(file):
-                    read += len(line)
-                    with suppress(ValueError, LookupError, TypeError, AttributeError):
-                        unsaved.take(json.loads(line))
-                if name == kernel:
-                    at = position(file, read)
+            end = file.seek(int(begin or 0))
+            inode = begin = ""
+            for line in file:
+                end += len(line)
+                if line.endswith(b"\n"):
+                    yield f"{own}:{end}", line
+    if inode:
+        raise LookupError(at)
+
+
+def first(folder: Path, unsaved: Unsaved) -> tuple[str, bytes]:
+    """Return where a kernel's records end, and those that its notebook's file does not have."""
+    at = "0:0"
+    for kernel, paths in pieces(folder).items():
+        with suppress(FileNotFoundError):  # it has got another name
+            if kernel != unsaved.kernel and paths[-1].stat().st_mtime < unsaved.saved_at:
+                continue
+        for end, line in lines_behind(folder, kernel, ""):
+            at = end if kernel == unsaved.kernel else at
+            with suppress(ValueError, LookupError, TypeError, AttributeError):
+                unsaved.take(json.loads(line))
     return at, b"".join(json.dumps(record).encode() + b"\n" for record in unsaved.records())
 
 
-def behind(folder: Path, kernel: str, at: str) -> tuple[str, bytes]:
-    """Return a kernel's records behind a position; raise `LookupError` if that is gone."""
-    inode, _, begin = at.partition(":")
-    now, found = "", b""
-    with ExitStack() as stack:
-        for file in opened(folder, kernel, stack):
-            if now or position(file, 0) == f"{inode}:0":
-                read = 0 if now else int(begin)
-                new = b"".join(lines_of(file, read))
-                now, found = position(file, read + len(new)), found + new
-    if not now:
-        raise LookupError(at)
-    return now, found
-
-
-def answer(folder: Path, notebook: str, kernel: str, saved_at: float, at: str) -> bytes:
+def answer(folder: Path, unsaved: Unsaved, at: str) -> bytes:
     """Return where the records end, whether they begin anew, and a record a line."""
     try:
-        begins, (now, found) = False, behind(folder, kernel, at)
+        begins, found = False, [(at, b""), *lines_behind(folder, unsaved.kernel, at)]
+        now, records = found[-1][0], b"".join(line for _, line in found)
     except LookupError:
-        begins, (now, found) = True, first(folder, notebook, kernel, saved_at)
-    return json.dumps({"at": now, "begins": begins}).encode() + b"\n" + found
+        begins, (now, records) = True, first(folder, unsaved)
+    return json.dumps({"at": now, "begins": begins}).encode() + b"\n" + records
 
 
 def show(file: str) -> None:
     """Let pages ask for records, and begin with the script that does."""
     handler: Any = ContentsHandler
-    if hasattr(handler, "asked_for_records") or int(version("jupyterlab").split(".")[0]) < 4:
+    if int(version("jupyterlab").split(".")[0]) < 4:
         return
     handler.asked_for_records = None
     get, finish, folder = handler.get, handler._finish_model, Path(file)
@@ -361,25 +382,14 @@ def show(file: str) -> None:
         await get(self, path)  # which refuses those who may not read the notebook
         if self.asked_for_records is not None:
             model, at = self.asked_for_records
-            kernel, saved_at = self.get_query_argument("kernel", ""), model["last_modified"]
-            asked = folder, model["path"].strip("/"), kernel, saved_at.timestamp(), at
+            kernel, widgets = (self.get_query_argument(name, "") for name in ("kernel", "widgets"))
+            path, saved_at = model["path"].strip("/"), model["last_modified"].timestamp()
+            asked = folder, Unsaved(path, kernel, saved_at, widgets=widgets == "true"), at
             told = await asyncio.get_running_loop().run_in_executor(None, answer, *asked)
             self.set_header("Content-Type", "application/x-ndjson")
             self.finish(told)
 
     handler.get, handler._finish_model = get_or_tell, finish_or_wait
-    for each in (JupyterHandler, ExtensionHandlerMixin):
-        begin_pages(each)
-
-
-def begin_pages(handler: Any) -> None:
-    """Let the pages of a handler that are applications of JupyterLab's begin with the script."""
-    render = handler.render_template
-
-    def with_script(self: Any, name: str, **names: Any) -> Any:
-        page = render(self, name, **names)
-        if not isinstance(page, str) or SCRIPT in page or "jupyter-config-data" not in page:
-            return page
-        return page.replace("<head>", "<head>" + SCRIPT, 1)
-
-    handler.render_template = with_script
+    handlers: Any = (JupyterHandler, ExtensionHandlerMixin)
+    for each in handlers:
+        each.page_script += SCRIPT

@@ -17,7 +17,7 @@ from collections import deque
 from importlib import import_module
 from typing import Any, Deque, Dict, List, Optional
 
-from tornado.concurrent import Future
+from tornado.gen import maybe_future
 from tornado.ioloop import IOLoop
 from tornado.websocket import WebSocketClosedError
 
@@ -249,8 +249,6 @@ def resume(package: str) -> None:
     """Send each message once in the server of a package, `jupyter_server` or `notebook`."""
     kernels = package + ".services.kernels."
     manager: Any = import_module(kernels + "kernelmanager").MappingKernelManager
-    if hasattr(manager, "pages"):  # the configuration was read twice
-        return
     try:
         channels = import_module(kernels + "connection.channels")
     except ImportError:  # older than jupyter_server 2
@@ -299,7 +297,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
     def begin_page(self: Any, *path: Any, **names: Any) -> Any:
         if self.is_over:  # it was lost or replaced before it was open
             handler_of(self).close()
-            return done()
+            return maybe_future(None)
         self.page_socket = Socket(self, handler_of(self), send)
         begun = begin(self, *path, **names)
 
@@ -325,7 +323,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
         channels = self.channels
         page = channels["iopub"].page
         if page.again:
-            return done()
+            return maybe_future(None)
         self.channels = dict(channels, iopub=Heard(page, channels["iopub"]))
         try:
             return nudge(self)
@@ -373,10 +371,3 @@ def manager_of(connection: Any) -> Any:
 def handler_of(connection: Any) -> Any:
     """Return the handler of a connection's WebSocket."""
     return getattr(connection, "websocket_handler", connection)
-
-
-def done() -> Any:
-    """Return a future that is done."""
-    future: Any = Future()
-    future.set_result(None)
-    return future
