@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.place.clusters.scheduler import Ranks, Resources
 from jlremote.place.runtimes.container_options import (
     FIELDS,
@@ -73,7 +73,7 @@ class StartRequest:
     share_gpus: bool = False  # whether GPUs that others use may be taken
     wait: float | None = None  # how many seconds to wait for GPUs, `None` for not at all
     local_port: int | None = None  # the exact local TCP port, `None` for any
-    ports: tuple[int, ...] = ()  # further TCP ports of the container to forward
+    ports: tuple[PortRecord, ...] = ()  # further TCP ports to forward
     # with runtime `none`: a Python executable or a virtual environment's folder
     python: str | None = None
     conda_env: str | None = None  # with runtime `none`: a conda environment's name or folder

@@ -74,7 +74,7 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey) -> StartReque
         record.host,
         record.name,
         runtime=record.runtime,
-        ports=tuple(port.port for port in record.ports if not port.auto),
+        ports=tuple(port for port in record.ports if not port.auto),
         python=python if runtime.on_host else None,
         idle_stop=server.idle_stop or None if server else None,
         record=found.findings is None or found.findings.recording.state != "off",

@@ -25,7 +25,7 @@ from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import paths, sessions
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
@@ -202,8 +202,8 @@ def _remember(
     attempt: StartContext, container: Container, forward: ForwardStatus
 ) -> tuple[SessionRecord, tuple[PortReport, ...]]:
     record, held = _record(attempt, container, forward), []
-    asked = (PortRecord(port, port) for port in attempt.request.ports)
-    for port, known in sorted({each.port: each for each in (*record.ports, *asked)}.items()):
+    ports = {each.port: each for each in (*record.ports, *attempt.request.ports)}
+    for port, known in sorted(ports.items()):
         to = Endpoint(forward.endpoint.place, port, python=forward.server.python)
         if known.on_host:
             to = host_port(attempt.host, port)

@@ -231,6 +231,7 @@ def _request(
     host: str, chosen: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool, as_shared: bool
 ) -> StartRequest:
     from jlremote.hosts.requests import StartRequest, container_options
+    from jlremote.laptop.sessions import PortRecord
 
     if "python" in chosen and "conda-env" in chosen:
         raise shared.refused_together("--python", "--conda-env")
@@ -238,7 +239,7 @@ def _request(
         chosen["idle-stop"] = seconds_of(chosen["idle-stop"], "`--idle-stop`")
     return StartRequest(
         host=host,
-        ports=ports,
+        ports=tuple(PortRecord(port, port) for port in ports),
         allow_open=allow_open,
         as_shared=as_shared,
         options=container_options(chosen),

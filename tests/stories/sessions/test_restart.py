@@ -20,7 +20,7 @@ from jlremote.sessions import restart as workflow
 from tests.link.fakes import new_server
 from tests.stories.parts import FakeHost, Notes, context
 
-PORTS = (PortRecord(6006, 7001), PortRecord(7860, 7861, auto=True))
+PORTS = (PortRecord(6006, 7001), PortRecord(9, 9, on_host=True), PortRecord(7860, 1, auto=True))
 RECORD = SessionRecord("dgx", "cont1", "none", 8901, ports=PORTS)
 SERVER = replace(new_server(1), idle_stop=7200, called="/home/me/venv/bin/python")
 RUNS = Survey(None, Findings("/tmp/jlr-0/cont1", "jupyter-lab", None, (SERVER,)))
@@ -61,7 +61,7 @@ def test_a_restarted_session_has_its_ports_idle_stop_and_python(
     forced = replace(AGAIN, force=True)
     restart(monkeypatch, forced)
     had = StartRequest(
-        *("dgx", "cont1"), runtime="none", ports=(6006,), idle_stop=7200, python=SERVER.called
+        *("dgx", "cont1"), runtime="none", ports=PORTS[:2], idle_stop=7200, python=SERVER.called
     )
     assert done == [("dgx/cont1", forced), had]
 
