@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +13,14 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
-from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
+from jlremote.cli.screen.terminal import (
+    answer_each,
+    answer_either,
+    answer_json,
+    as_json,
+    shown,
+    until_ctrl_c,
+)
 from jlremote.errors import Usage
 from jlremote.text import one_line
 
@@ -107,7 +114,7 @@ def _follow_ports(session: str | None, invocation: Invocation, browser: str | No
     context = invocation.context()
     context.progress.note("forwarding what begins to listen; Ctrl-C ends that and these forwards")
     following = follow(session, invocation.context(silent=True), pages=browser != "none")
-    with suppress(KeyboardInterrupt), closing(following):  # Ctrl-C is how it ends
+    with until_ctrl_c(), closing(following):
         for port, opens in following:
             become = f" → {shown(port.address)}" if port.state == "up" else f": {port.detail}"
             if opens:
