@@ -57,7 +57,7 @@ def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     def refuse(*_: object, **__: object) -> None:
         raise ConnectionRefused("nothing listens on port 22 of `dgx`")
 
-    monkeypatch.setattr(dial, "_spawn", refuse)
+    monkeypatch.setattr(dial, "begin", refuse)
     monkeypatch.setattr(mcp_server, "serve", refuse)  # which reads stdin to its end
     remember(("dgx", "cont1"))
     here = laptop / "here"

@@ -176,7 +176,9 @@ def test_several_are_forwarded_recorded_as_ports_alone_kept_and_removed(
     for name in (hostname("lab", inside.name), "evil.example"):
         assert word_at(one, name) is None
     [record] = (laptop.folder / "state" / "jlr" / "sessions").glob("*.json")
-    kept = [{"port": port, "local_port": port, "on_host": False} for port in (one, two)]
+    kept = [
+        {"port": port, "local_port": port, "on_host": False, "auto": False} for port in (one, two)
+    ]
     assert json.loads(record.read_text())["ports"] == kept
     row = laptop.jlr("forward").stdout.split("\n")[1].split()[:3]
     assert row == [str(one), f"http://127.0.0.1:{one}/", "up"]
