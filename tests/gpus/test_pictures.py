@@ -40,6 +40,16 @@ from time import sleep, strftime
 for epoch in range(1, {EPOCHS + 1}):
     print(strftime("%T"), "epoch", epoch)
     sleep(1)"""
+SHORT_TRAINING = """\
+from time import sleep
+for epoch in range(1, 6):
+    print("epoch", epoch, "loss", round(1 / epoch, 3), flush=True)
+    sleep(1)
+"""
+BOARD = """\
+import subprocess, sys
+board = subprocess.Popen([sys.executable, "-m", "http.server", "6006"])
+"""
 NOTEBOOK = ".jp-NotebookPanel-notebook"
 # Two pictures of a page, side by side.
 BESIDE = """\
@@ -202,6 +212,36 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
         page.set_content(BESIDE.format(before, training.picture()))
         page.locator("#both").screenshot(path=DOCS / "back-page.png")
     assert ada.jlr("rm", "--yes").status == 0, "the doctor would tell of it"
+
+
+@pytest.mark.long
+def test_code_of_this_laptop_runs_in_a_kernel_there(
+    terminal: TmuxTerminal, ada: Laptop, name: str, image: str
+) -> None:
+    proj = ada.folder / "home" / "proj"
+    proj.mkdir()
+    (proj / "load.py").write_text("data = [*range(3000)]\nprint(len(data), 'rows')\n")
+    (proj / "train.py").write_text(SHORT_TRAINING)
+    (proj / "board.py").write_text(BOARD)
+    assert ada.jlr("start", "dgx", name, "--image", image, "--no-browser").status == 0
+    terminal.run("cd ~/proj")
+    terminal.clear()
+    terminal.run("jlr sync")
+    assert "sent 3 files" in terminal.screen()
+    terminal.run("jlr exec load.py")
+    terminal.run("jlr exec -c 'sum(data)'     # variables stay")
+    assert "3000 rows" in terminal.screen()
+    assert str(sum(range(3000))) in terminal.screen()
+    terminal.run("jlr exec train.py --timeout 2s")
+    (run,) = set(re.findall(r"run-[0-9a-f]{12}", terminal.screen("-J")))
+    terminal.run(f"jlr wait {run}")
+    assert f"{run}`: [3] ok" in terminal.screen("-J")
+    terminal.run("jlr exec board.py")
+    terminal.type("jlr forward --auto")
+    wait_until(lambda: "6006" in terminal.screen(), "the forwarded port")
+    terminal.press("C-c")
+    terminal.wait_for_prompt()
+    terminal.take_picture("exec")
 
 
 @pytest.mark.long
