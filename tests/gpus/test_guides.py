@@ -55,6 +55,10 @@ ELSEWHERE = {
     "test_a_notebook_runs_to_its_end_with_its_parameters",
     "jlr mount .*": "mounts/test_project_folder::"
     "test_the_folder_behind_the_working_folder_is_mounted",
+    "jlr (sync|exec train.py .*|wait RUN|forward --auto)": "gpus/test_pictures::"
+    "test_code_of_this_laptop_runs_in_a_kernel_there",
+    "jlr shell": "shell/test_terminal::"
+    "test_size_colours_ctrl_c_and_the_exit_code_are_those_of_a_terminal",
     "(scp|git|ssh) .*": "editors/test_forwards::test_one_connection_is_shared_and_vs_code_begins",
     # a cluster
     "jlr start hpc .* --image .*": "cluster/test_sessions::"

@@ -214,7 +214,6 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     assert ada.jlr("rm", "--yes").status == 0, "the doctor would tell of it"
 
 
-@pytest.mark.long
 def test_code_of_this_laptop_runs_in_a_kernel_there(
     terminal: TmuxTerminal, ada: Laptop, name: str, image: str
 ) -> None:
