@@ -141,10 +141,11 @@ def shown(
     run_all(page, 2)
     for _ in range(count):
         page.wait_for_timeout(chance.random() * pause * 20_000)
+        address = page.url
         try:
             page.reload(timeout=SECONDS)
-        except Error:  # the network has changed: see `page`
-            page.reload(timeout=SECONDS)
+        except Error:  # the network has changed: see `page`; Chromium shows a page of its own
+            page.goto(address, timeout=SECONDS)
     await_end(page, "[1]:", "[2]:")
     return shown_text(page), saved(page, file)[:2]  # Shift+Enter has made another cell
 
