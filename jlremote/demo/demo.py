@@ -52,7 +52,7 @@ def demo(context: Context, ready: Callable[[SessionReport], None]) -> None:
             with context.progress.step("Clean up after a demo that was killed"):
                 _end(record.name, context)
         report = _session(context)
-        page = address(f"{report.host}/{report.name}", own_files.NOTEBOOK, context)
+        _, page = address(f"{report.host}/{report.name}", own_files.NOTEBOOK, context)
         report = replace(report, **vars(page))
         context.progress.note(f"files that you make in the demo stay in `{files}`")
         context.progress.note(

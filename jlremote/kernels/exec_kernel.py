@@ -34,7 +34,7 @@ def of_exec(api: JupyterApi, context: Context, kind: str | None = None) -> Kerne
         return known
     if kind is not None and kind not in (kinds := api.kernel_specs()):
         there = listed([f"`{one_line(each)}`" for each in kinds], 8) or "none"
-        raise NotFound(f"there is no kernel `{kind}`", hint=f"Jupyter has {there}")
+        raise NotFound(f"there is no kernel `{one_line(kind)}`", hint=f"Jupyter has {there}")
     with context.progress.step("Start a kernel"):
         if known is not None and known.state == "dead":
             api.end_kernel(known.id)

@@ -27,8 +27,8 @@ from jlremote.selection import session_selection
 
 def address(
     selector: str | None, path: str | None, context: Context, *, as_shared: bool = False
-) -> Address:
-    """Return the URLs of a session, or of a path in it, with the token, once its server answers.
+) -> tuple[SessionRecord, Address]:
+    """Return a session, and its URLs or those of a path in it, once its server answers.
 
     Raises:
         NotFound: there is no such session or path, or the session was stopped.
@@ -47,7 +47,7 @@ def address(
         context.progress.note(ends)
     if lost := halted.gpu_fault(link_of(record, context), record):
         context.progress.note(f"{lost.message}; {lost.hint}")
-    return address_of(forward, hostname, path)
+    return record, address_of(forward, hostname, path)
 
 
 def answering(

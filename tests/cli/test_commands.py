@@ -14,6 +14,8 @@ from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopReport
 from tests.cli.conftest import ADDRESS, BASE, PAGE, REPORT, TOKEN, URL, Jlr, Workflows, remember
 
+OPENED = (REPORT, ADDRESS)
+
 
 @pytest.mark.parametrize(
     ("argv", "selector", "path"),
@@ -34,7 +36,7 @@ def test_open_tells_a_session_from_a_path(
     argv: tuple[str, ...], selector: str | None, path: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
     remember(("dgx", "cont1"), ("dgx", "data.v2"))
-    workflows.will("sessions.open.address", ADDRESS)
+    workflows.will("sessions.open.address", OPENED)
     workflows.will("forwards.browser.open_in_browser", None)
     outcome = jlr("open", *argv)
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
@@ -137,10 +139,10 @@ FORGOTTEN = {"host": "dgx", "registry": "nvcr.io", "forgotten": ["x"]}
         (("stop", "cont1"), "sessions.stop.stop", STOPPED, [vars(STOPPED)]),
         (("stop", "--all"), "sessions.stop.stop_all", [STOPPED], [vars(STOPPED)]),
         (("stop", "--all"), "sessions.stop.stop_all", [], []),
-        (("open", "--no-browser"), "sessions.open.address", ADDRESS, {"url": URL, "page": PAGE}),
+        (("open", "--no-browser"), "sessions.open.address", OPENED, {"url": URL, "page": PAGE}),
         (("restart", "c", "--force"), "sessions.restart.restart", REPORT, REPORT.to_json()),
         (("start", "c", "--renew"), "sessions.restart.renew", RENEWED, vars(RENEWED)),
-        (("url", "c"), "sessions.open.address", ADDRESS, ALL_OF_IT),
+        (("url", "c"), "sessions.open.address", OPENED, ALL_OF_IT),
         (("image", "push", "h", "a/b"), "images.pull.push", None, {"host": "h", "image": "a/b"}),
         (("image", "login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
         (("image", "login", "dgx", "--forget"), "images.login.log_out", ["x"], FORGOTTEN),

@@ -116,7 +116,7 @@ def test_a_session_is_followed_in_the_background_where_that_is_set(
 ) -> None:
     remember(("dgx", "cont1"))
     settle(laptop, f"[hosts.dgx]\nforward-auto = {setting}\n")
-    answers = {"open.address": ADDRESS, "start.start": REPORT, "restart.restart": REPORT}
+    answers = {"open.address": (REPORT, ADDRESS), "start.start": REPORT, "restart.restart": REPORT}
     for name, answer in answers.items():
         workflows.will(f"sessions.{name}", answer)
     workflows.will("link.client.dial.begin", SimpleNamespace())

@@ -50,16 +50,14 @@ def open_session(
         jlr open train.ipynb          # a notebook in the latest session
         jlr open --no-browser         # check that it answers, and print the URL
     """
-    from jlremote.laptop import sessions
     from jlremote.sessions.open import address
 
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
     selector, file = _session_or_path(session, path, invocation)
-    page = address(selector, file, context, as_shared=as_shared)
+    opened, page = address(selector, file, context, as_shared=as_shared)
     answer_either(shown(page), vars(page))
-    for used in sessions.load_all()[:1]:  # just now
-        shared.follow_ports(used.host, used.name)
+    shared.follow_ports(opened.host, opened.name)
     shared.browse(page, context, browser=name, asked=browser is not None)
 
 
@@ -80,7 +78,7 @@ def url(invocation: Invocation, session: str | None) -> None:
     """
     from jlremote.sessions.open import address
 
-    found = address(session, None, invocation.context())
+    _, found = address(session, None, invocation.context())
     token = parse_qs(urlsplit(found.url).query).get("token", [""])[0]
     parts = vars(found) | {"base": urljoin(found.url, "."), "token": token}
     answer_either(found.url, parts)
