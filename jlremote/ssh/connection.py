@@ -15,7 +15,7 @@ from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
 from jlremote.ssh.channels.typed_text import answering_sudo, with_password
 from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
 from jlremote.ssh.transport.transport import PROHIBITED, Transport
-from jlremote.ssh.wire_format import DIRECT_TCPIP, STREAMLOCAL, direct_streamlocal, direct_tcpip
+from jlremote.ssh.wire_format import opening
 from jlremote.text import one_line
 
 
@@ -142,11 +142,7 @@ class Connection:
             LinkLost: the connection broke, or there was no answer within `timeout` seconds.
         """
         channel = ScriptChannel(self.transport)
-        match to:
-            case [str(address), int(port)]:
-                channel.ask(DIRECT_TCPIP, direct_tcpip(address, port))
-            case [path, *_]:
-                channel.ask(STREAMLOCAL, direct_streamlocal(str(path)))
+        channel.ask(*opening(to))
         is_answered = channel.answered.wait(timeout)
         channel.close()
         refusal = channel.refusal

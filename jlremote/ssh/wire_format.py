@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-
-DIRECT_TCPIP, STREAMLOCAL = b"direct-tcpip", b"direct-streamlocal@openssh.com"
+from collections.abc import Sequence
 
 
 def string(value: bytes) -> bytes:
@@ -14,15 +13,15 @@ def string(value: bytes) -> bytes:
     return len(value).to_bytes(4, "big") + value
 
 
-def direct_tcpip(address: str, port: int) -> bytes:
-    """Return the details of a `direct-tcpip` opening, RFC 4254 section 7.2."""
-    origin = string(b"127.0.0.1") + bytes(4)
-    return string(address.encode()) + port.to_bytes(4, "big") + origin
+def opening(to: Sequence[str | int]) -> tuple[bytes, bytes]:
+    """Return kind and details of the opening of a channel to a host and port, or to a path.
 
-
-def direct_streamlocal(path: str) -> bytes:
-    """Return the details of a `direct-streamlocal@openssh.com` opening, OpenSSH's PROTOCOL 2.4."""
-    return string(path.encode()) + string(b"") + bytes(4)
+    They are those of RFC 4254, section 7.2, and of section 2.4 of OpenSSH's PROTOCOL.
+    """
+    if len(to) == 1:
+        return b"direct-streamlocal@openssh.com", string(str(to[0]).encode()) + bytes(8)
+    place = string(str(to[0]).encode()) + int(to[1]).to_bytes(4, "big")
+    return b"direct-tcpip", place + string(b"127.0.0.1") + bytes(4)
 
 
 def number(value: int) -> bytes:

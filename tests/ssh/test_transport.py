@@ -14,7 +14,7 @@ from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.config.rules import Algorithms
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
-from jlremote.ssh.wire_format import direct_tcpip
+from jlremote.ssh.wire_format import opening
 from tests.lab.accounts import Account
 from tests.lab.programs import PATIENCE, load
 from tests.lab.sshd import SSHServer
@@ -100,8 +100,7 @@ def test_a_server_that_asks_whether_we_are_alive_gets_an_answer_from_a_tunnel(
     handler = Handler()
     with laptop.connected() as connection:
         channel = TunnelChannel(connection.transport, handler, loop)
-        details = direct_tcpip("127.0.0.1", server.port)
-        loop.call(lambda: channel.ask(b"direct-tcpip", details))
+        loop.call(lambda: channel.ask(*opening(("127.0.0.1", server.port))))
         # Two unanswered questions, a second apart, end a connection.
         assert not connection.wait_closed(3.5)
         assert handler.events == ["opened"]

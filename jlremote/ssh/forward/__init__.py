@@ -2,8 +2,8 @@
 
 Read `forwarder` (the listener), `connection_router` with `browser_requests` (a far end for each
 connection, its proof before the first byte, or the wait for one), `socket_bridge` (the bytes). A
-container's own loopback is reached through `container_relay` and `relay_stream`, and by
-`remote/relay`, which runs in the container. `place_streams` joins local sockets with any address of
+container's own loopback is reached through `container_relay`, and by `remote/relay`, which runs in
+the container. `place_streams` joins local sockets with any address of
 a place, and listens there. `sftp_streams` serves mounts, and refuses links that lead out of one.
 The decisions about far ends are in `jlremote/jupyter/ports`.
 

@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,20 +35,15 @@ _Route = tuple[Connection, Target]
 
 
 class Gateway(Protocol):
-    """The link, as a forward needs it: a live connection and the target on it."""
+    """The link, as a forward needs it: a live connection and a target that was proved on it.
 
-    def wait(self, timeout: float) -> tuple[Connection, Target]:
-        """Return a live connection and a target that was proved on it, waiting if need be.
+    `wait` raises `JlrError` if there is none within `timeout` seconds. `confirm` returns both after
+    a proof that begins now. `recheck` proves the target again, which has refused a connection.
+    """
 
-        Raises:
-            JlrError: there is none within `timeout` seconds; the message says why.
-        """
-
-    def confirm(self, timeout: float) -> tuple[Connection, Target]:
-        """Return both after a proof that begins now, for connections that are open by now."""
-
-    def recheck(self) -> None:
-        """Prove the target again: it has refused a connection."""
+    def wait(self, timeout: float) -> _Route: ...
+    def confirm(self, timeout: float) -> _Route: ...
+    def recheck(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -62,72 +56,12 @@ class WaitLimits:
     fetches: int = 3  # of pages that wait so long; then lists fail, for others to get through
 
 
-class Confirmation:
-    """Proves shared ports after connecting and before the first byte; one proof serves many.
-
-    Any user of the host can take a port once its program has ended, also a moment after a proof. A
-    program that is proved to hold the port now has held it when the connection was made.
-    `settle` is called in the loop's thread with each connection, and why it leads elsewhere.
-    """
-
-    def __init__(
-        self,
-        gateway: Gateway,
-        loop: EventLoop,
-        settle: Callable[[SocketBridge, Exception | None], None],
-    ) -> None:
-        self._gateway = gateway
-        self._loop = loop
-        self._settle = settle
-        self._routes: dict[SocketBridge, _Route] = {}
-        self._open: list[tuple[SocketBridge, _Route]] = []
-        self._asking = False
-
-    def expect(self, bridge: SocketBridge, connection: Connection, target: Target) -> None:
-        """Note where a connection leads that is about to be opened."""
-        self.forget(bridge)
-        if target.shared:
-            self._routes[bridge] = (connection, target)
-
-    def opened(self, bridge: SocketBridge) -> bool:
-        """Begin the proof for a connection that is open; return whether it needs one."""
-        route = self._routes.get(bridge)
-        if route is None:
-            return False
-        self._open.append((bridge, route))
-        self._ask()
-        return True
-
-    def forget(self, bridge: SocketBridge) -> None:
-        self._routes.pop(bridge, None)
-
-    def _ask(self) -> None:
-        if self._open and not self._asking:
-            asked, self._open = self._open, []
-            threading.Thread(target=self._prove, args=(asked,), daemon=True).start()
-            self._asking = True  # now: starting a thread may fail
-
-    def _prove(self, asked: list[tuple[SocketBridge, _Route]]) -> None:
-        proved: _Route | None = None
-        failure: Exception = JlrError("what listens there has changed; try again")
-        try:
-            proved = self._gateway.confirm(_PROOF_SECONDS)
-        except Exception as error:  # noqa: BLE001  # connections must not wait for ever
-            failure = error
-
-        def settle() -> None:
-            self._asking = False
-            for bridge, route in asked:
-                if self._routes.get(bridge) is route:
-                    del self._routes[bridge]
-                    self._settle(bridge, None if route == proved else failure)
-            self._ask()
-
-        self._loop.call(settle)
-
-
 class ConnectionRouter:
     """Joins each accepted connection with a far end, in the loop's thread.
+
+    Any user of the host can take a shared port once its program has ended, also a moment after a
+    proof. So such a port is proved after connecting and before the first byte: a program that holds
+    it now has held it when the connection was made. One proof serves many connections.
 
     `hosts` are the `Host` headers under which requests are passed on. `failure` is why the last
     refused connection was refused, `None` if there was none.
@@ -144,12 +78,12 @@ class ConnectionRouter:
         self._arrivals: dict[SocketBridge, float] = {}  # of those without a far end
         self._silent: dict[SocketBridge, float] = {}  # when those refused without a request close
         self._queue: list[SocketBridge] = []
+        self._routes: dict[SocketBridge, _Route] = {}  # those of shared ports, without a proof
+        self._unproved: list[tuple[SocketBridge, _Route]] = []  # those that are open
         self.failure: str | None = None
         self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
         self._far_ends = FarEnds(loop)
-        self._confirmation = Confirmation(gateway, loop, self._confirmed)
-        self._waiting = False
-        self._ticking = False
+        self._waiting = self._ticking = self._proving = False
         self._closing = threading.Event()
 
     def accept(self, sock: socket.socket) -> None:
@@ -171,26 +105,28 @@ class ConnectionRouter:
     # The bridges' events: `BridgeOwner`.
 
     def accepted(self, bridge: SocketBridge) -> bool:
-        if self._confirmation.opened(bridge):
-            return False
-        self._arrivals.pop(bridge, None)
-        return True
+        route = self._routes.get(bridge)
+        if route is None:
+            self._arrivals.pop(bridge, None)
+            return True
+        self._unproved.append((bridge, route))
+        self._begin_proof()
+        return False
 
     def refused(self, bridge: SocketBridge, reason: str) -> None:
         self.failure = reason
         self._gateway.recheck()
-        request = bridge.question or _request(bridge.socket) or b""
+        request = _request(bridge) or b""
         _answer(bridge.socket, self._own_answer(request, f"nothing answers there: {reason}"))
 
     def failed(self, bridge: SocketBridge) -> None:
-        self._confirmation.forget(bridge)
+        self._routes.pop(bridge, None)
         self._await_far_end(bridge)
 
     def finished(self, bridge: SocketBridge) -> None:
-        self._confirmation.forget(bridge)
         self._bridges.discard(bridge)
-        self._arrivals.pop(bridge, None)
-        self._silent.pop(bridge, None)
+        for noted in (self._routes, self._arrivals, self._silent):
+            noted.pop(bridge, None)
 
     def _admits(self, sock: socket.socket, begin: bytearray, over: bool) -> bool | None:
         verdict = browser_requests.is_admitted(begin, self._hosts, over=over)
@@ -213,18 +149,41 @@ class ConnectionRouter:
             self._enqueue(bridge)
             return
         if connection.transport.is_active():
-            self._confirmation.expect(bridge, connection, target)
+            if target.shared:
+                self._routes[bridge] = (connection, target)
             self._far_ends.connect(connection, target, bridge)
         else:
             self._enqueue(bridge)
 
-    def _confirmed(self, bridge: SocketBridge, failure: Exception | None) -> None:
-        if failure is None:
-            self._arrivals.pop(bridge, None)
-            bridge.start()
-        else:
-            self._obstacle = _explained(failure)
-            self._turn_away(bridge)
+    def _begin_proof(self) -> None:
+        if self._unproved and not self._proving:
+            asked, self._unproved = self._unproved, []
+            threading.Thread(target=self._prove, args=(asked,), daemon=True).start()
+            self._proving = True  # now: starting a thread may fail
+
+    def _prove(self, asked: list[tuple[SocketBridge, _Route]]) -> None:
+        proved, failure = None, JlrError("what listens there has changed; try again")
+        try:
+            proved = self._gateway.confirm(_PROOF_SECONDS)
+        except Exception as error:  # noqa: BLE001  # connections must not wait for ever
+            failure = _explained(error)
+        self._loop.call(lambda: self._proved(asked, proved, failure))
+
+    def _proved(
+        self, asked: list[tuple[SocketBridge, _Route]], proved: _Route | None, failure: JlrError
+    ) -> None:
+        self._proving = False
+        for bridge, route in asked:
+            if self._routes.get(bridge) is not route:
+                continue  # it is closed, or has lost that connection
+            del self._routes[bridge]
+            if route == proved:
+                self._arrivals.pop(bridge, None)
+                bridge.start()
+            else:
+                self._obstacle = failure
+                self._turn_away(bridge)
+        self._begin_proof()
 
     def _enqueue(self, bridge: SocketBridge) -> None:
         self._queue.append(bridge)
@@ -275,7 +234,7 @@ class ConnectionRouter:
         for bridge, arrival in list(self._arrivals.items()):
             if now - arrival < self._limits.page_load:
                 break  # those behind it came later
-            request = bridge.question or _request(bridge.socket) or b""
+            request = _request(bridge) or b""
             fetches += browser_requests.is_fetch(request)
             lists += [bridge] * browser_requests.is_list(request)
             waits = browser_requests.is_script(request) and _is_open(bridge.socket)
@@ -290,7 +249,7 @@ class ConnectionRouter:
         """Close a connection; a browser gets a page first, even if its request is still to come."""
         self.failure = self._obstacle.message
         now = time.monotonic()
-        request = bridge.question or _request(bridge.socket)
+        request = _request(bridge)
         if request is None and now < self._silent.setdefault(bridge, now + _SILENCE):
             return  # until the next tick
         _answer(bridge.socket, self._own_answer(request or b""))
@@ -312,9 +271,10 @@ def _explained(error: Exception) -> JlrError:
     return JlrError(f"bug: {error!r}")
 
 
-def _request(sock: socket.socket) -> bytes | None:
+def _request(bridge: SocketBridge) -> bytes | None:
+    """Return what the client has said, `None` if nothing yet."""
     try:
-        return sock.recv(_REQUEST_LIMIT, socket.MSG_PEEK)
+        return bridge.question or bridge.socket.recv(_REQUEST_LIMIT, socket.MSG_PEEK)
     except BlockingIOError:
         return None
     except OSError:

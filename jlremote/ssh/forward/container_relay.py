@@ -1,7 +1,7 @@
 """The relay into a container: a process that reaches a server on the container's own loopback.
 
-It runs by the engine's `exec`, one process for a forward, whatever the number of its connections:
-each `exec` costs 0.1 s, and sshd permits ten sessions. `remote.relay` documents the protocol.
+It runs by the engine's `exec`, one process for all connections of a forward: each `exec` costs
+0.1 s, and sshd permits ten sessions. `remote.relay` documents the protocol.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import shlex
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from jlremote.place.host.addresses import Target
@@ -20,7 +22,6 @@ from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.channels.shell_session import SHELL
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.wire_format import string
 
@@ -38,12 +39,13 @@ _PLAIN, _TLS = "jlremote.remote.relay", "jlremote.remote.tls_relay"
 # Read with this module: an upgrade may bring a program that this process does not understand.
 _PROGRAMS = {main: sending.packed(main) for main in (_PLAIN, _TLS)}
 
+_UNPROVED = "the certificate of Jupyter is not proved:"
 _TLS_REFUSALS = {
-    tls_relay.NO_TLS: "it does not speak TLS as its own file says",
-    tls_relay.NO_FILE: "its command line, its configuration and Jupyter's folders name no file with"
-    " one that can be read",
-    tls_relay.OTHER_CERTIFICATE: "it shows another one than its file has",
-    tls_relay.WANTS_CERTIFICATE: "it asks for one of its clients",
+    tls_relay.NO_TLS: f"{_UNPROVED} it does not speak TLS as its own file says",
+    tls_relay.NO_FILE: f"{_UNPROVED} its command line, its configuration and Jupyter's folders name"
+    " no file with one that can be read",
+    tls_relay.OTHER_CERTIFICATE: f"{_UNPROVED} it shows another one than its file has",
+    tls_relay.WANTS_CERTIFICATE: f"{_UNPROVED} it asks for one of its clients",
 }
 
 Where = Sequence[str | int | bool]
@@ -56,6 +58,15 @@ def window_beside(streams: int) -> int:
     return max(_SMALLEST_WINDOW, min(WINDOW, _SHARED_WINDOWS // (streams + 1)))
 
 
+def address_of(target: Target) -> tuple[str | int, ...]:
+    """Return a target's path, or its host and port."""
+    return (target.path,) if target.path else (target.address, target.port)
+
+
+def _main(target: Target) -> str:
+    return _TLS if target.tls_pid else _PLAIN
+
+
 def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
     """Return the command that reads the relay's program, and prints `marker` before that.
 
@@ -66,15 +77,11 @@ def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
     return (*(target.relay or ()), *sending.boot_argv(_main(target), marker, *tls))
 
 
-def _main(target: Target) -> str:
-    return _TLS if target.tls_pid else _PLAIN
-
-
 class Relay:
     """A relay process on the host, and the handler of the session in which it runs."""
 
     def __init__(self, connection: Connection, target: Target, loop: EventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._connection = connection
         self._target = target
         self._marker = new_marker()
@@ -82,39 +89,38 @@ class Relay:
         self._streams: dict[int, RelayStream] = {}
         self._listeners: dict[int, tuple[Listens, Accepted]] = {}
         self._last_number = 0
-        self._retired = False
-        self._lost = False
+        self._retired = self._lost = False
+        self._reads = False  # whether the program is there to read frames
+        self._over = False  # whether it has ended, or was told to
         self._begun = False  # whether a frame has come: until then its program may fail
         self._complaint = bytearray()
         self._input = bytearray()
         self._body: RelayStream | None = None
         self._body_left = 0
+        self._waiting = bytearray(_PROGRAMS[_main(target)])  # and frames for which there is no room
         self._channel = SessionChannel(connection.transport, self, loop, self._note_complaint)
-        self._frames = FrameSender(self._channel, bytearray(_PROGRAMS[_main(target)]))
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:
         """Return whether the relay may serve one more connection to a target on a transport."""
         same = (self._target.relay, self._target.tls_pid) == (target.relay, target.tls_pid)
-        goes_on = not self._frames.over and self._last_number < _LAST_NUMBER
+        goes_on = not self._over and self._last_number < _LAST_NUMBER
         return same and goes_on and self._connection.transport is transport
 
     def connect(self, bridge: SocketBridge, target: Target) -> None:
         """Connect to the target's address or path."""
         self._last_number += 1
         window = self._join(self._last_number, bridge, target.path or f"port {target.port}")
-        to = (target.path,) if target.path else (target.address, target.port)
-        self._send_json(relay.OPEN, (window, *to))
+        self._send_json(relay.OPEN, (window, *address_of(target)))
 
     def adopt(self, number: int, bridge: SocketBridge) -> None:
         """Join a connection that a listener accepted."""
-        self._frames.send(relay.CREDIT, number, self._join(number, bridge))
+        self.send(relay.CREDIT, number, self._join(number, bridge))
 
     def _join(self, number: int, bridge: SocketBridge, to: str = "") -> int:
         window = window_beside(len(self._streams))
-        stream = RelayStream(self._frames, number, window, bridge, self._loop, self._leave, to)
-        self._streams[number] = stream
-        bridge.join(stream)
+        self._streams[number] = RelayStream(self, number, window, bridge, to)
+        bridge.join(self._streams[number])
         return window
 
     def listen(self, where: Where, listens: Listens, accepted: Accepted) -> int:
@@ -130,7 +136,7 @@ class Relay:
 
     def unlisten(self, number: int) -> None:
         if self._listeners.pop(number, None) is not None:
-            self._frames.send(relay.CLOSE, number)
+            self.send(relay.CLOSE, number)
             self._end_if_unused()
 
     @property
@@ -139,27 +145,47 @@ class Relay:
 
     def _send_json(self, kind: int, value: Where) -> None:
         body = json.dumps(value).encode()
-        self._frames.send(kind, self._last_number, len(body), memoryview(body))
+        self.send(kind, self._last_number, len(body), memoryview(body))
+
+    def room(self) -> int:
+        """Return how many bytes may be sent without a wait."""
+        return 0 if self._waiting or not self._reads else self._channel.room()
+
+    def send(self, kind: int, number: int, count: int = 0, body: memoryview | None = None) -> None:
+        """Send a frame; what the channel has no room for waits."""
+        if not self._over:
+            self._waiting += relay.HEAD.pack(kind, number, count)
+            if body is not None:
+                self._waiting += body
+            self._flush()
+
+    def _flush(self) -> None:
+        room = self._channel.room()
+        if self._reads and self._waiting and room > 0:
+            with memoryview(self._waiting) as waiting:
+                self._channel.send(waiting[:room])
+            del self._waiting[:room]
 
     def retire(self) -> None:
         """End after the last stream."""
         self._retired = True
         self._end_if_unused()
 
-    def _leave(self, stream: RelayStream) -> None:
-        if self._streams.pop(stream.number, None) is not None:
-            self._frames.send(relay.CLOSE, stream.number)
+    def leave(self, number: int) -> None:
+        """Close a stream. Twice is fine."""
+        if self._streams.pop(number, None) is not None:
+            self.send(relay.CLOSE, number)
             self._end_if_unused()
 
     def _end_if_unused(self) -> None:
         if self._retired and self.unused:
-            self._frames.over = True
+            self._over = True
             self._channel.close()
 
     # The channel's events, in the transport's thread: `ChannelHandler`.
 
     def opened(self) -> None:
-        self._loop.call(self._start)
+        self.loop.call(self._start)
 
     def refused(self, reason: str) -> None:
         self._complaint += reason.encode()
@@ -167,21 +193,21 @@ class Relay:
 
     def received(self, data: memoryview) -> int:
         count = len(data)
-        if not self._frames.ready:  # the output of login files
+        if not self._reads:  # the output of login files
             data = memoryview(self._program.take(bytes(data)))
             if self._program.begun:
-                self._frames.ready = True
-                self._loop.call(self._go_on)
+                self._reads = True
+                self.writable()
         self._begun = self._begun or bool(data)
         self._parse(data)
         return count
 
     def writable(self) -> None:
-        self._loop.call(self._go_on)
+        self.loop.call(self._go_on)
 
     def ended(self) -> None:
-        self._frames.over = True
-        self._loop.call(self._stop)
+        self._over = True
+        self.loop.call(self._stop)
 
     closed = ended
 
@@ -210,23 +236,19 @@ class Relay:
                 self._input.clear()
                 if kind == relay.ACCEPTED:
                     self._accept(number, count)
-                elif number in self._listeners:
-                    self._act_on_listener(kind, number, count)
-                else:
+                elif number not in self._listeners:
                     self._act(kind, self._streams.get(number), count)
+                elif kind == relay.OPENED:
+                    self._listeners[number][0](count)
+                elif kind == relay.REFUSED:
+                    self._listeners.pop(number)[0](None)
 
     def _accept(self, number: int, listener: int) -> None:
         known = number >= relay.ACCEPTED_FROM and number not in self._streams
         if known and listener in self._listeners:
             self._listeners[listener][1](number)
         else:
-            self._loop.call(lambda: self._frames.send(relay.CLOSE, number))
-
-    def _act_on_listener(self, kind: int, number: int, port: int) -> None:
-        if kind == relay.OPENED:
-            self._listeners[number][0](port)
-        elif kind == relay.REFUSED:
-            self._listeners.pop(number)[0](None)
+            self.loop.call(lambda: self.send(relay.CLOSE, number))
 
     def _act(self, kind: int, stream: RelayStream | None, count: int) -> None:
         if kind == relay.DATA:
@@ -236,24 +258,21 @@ class Relay:
         if kind == relay.DATA:
             stream.announced += count
             if stream.announced > stream.granted:
-                self._end_overrun()
+                self._body = None  # it would fill this process's memory
+                if not self._over:
+                    _LOG.warning("the relay in the container sent more than it was permitted")
+                    self.ended()
         elif kind == relay.OPENED:
             stream.bridge.opened()
         elif kind == relay.REFUSED:
-            stream.bridge.refused(_refusal(stream, count))
+            unheard = f"nothing listens on {stream.to} there"
+            stream.bridge.refused(_TLS_REFUSALS.get(count, unheard))
         elif kind == relay.CREDIT:
             stream.credited(count)
         elif kind == relay.END:
             stream.bridge.ended()
         elif kind == relay.CLOSE:
             stream.bridge.closed()
-
-    def _end_overrun(self) -> None:
-        """End a relay that sends more than was granted: it would fill this process's memory."""
-        self._body = None
-        if not self._frames.over:
-            _LOG.warning("the relay in the container sent more than it was permitted")
-            self.ended()
 
     # In the loop's thread.
 
@@ -270,8 +289,8 @@ class Relay:
         self._channel.send(memoryview(self._connection.with_sudo_password(script.encode())))
 
     def _go_on(self) -> None:
-        self._frames.flush()
-        if not self._frames.waiting:
+        self._flush()
+        if not self._waiting:
             for stream in list(self._streams.values()):
                 stream.bridge.writable()
 
@@ -294,7 +313,66 @@ class Relay:
         return f"the relay did not start: {lines[-1] if lines else 'it ended at once'}"
 
 
-def _refusal(stream: RelayStream, why: int) -> str:
-    if why in _TLS_REFUSALS:
-        return f"the certificate of Jupyter is not proved: {_TLS_REFUSALS[why]}"
-    return f"nothing listens on {stream.to} there"
+@dataclass(eq=False)
+class RelayStream:
+    """One connection through the relay; see `FarEnd`.
+
+    `window` is the number of bytes that may be on their way in each direction.
+    """
+
+    _relay: Relay
+    number: int
+    window: int
+    bridge: SocketBridge
+    to: str = ""  # its port or path there, for an error
+    # Sums over the stream's life, each with one writer: the transport's thread and the loop's.
+    announced: int = 0  # bytes of DATA that the relay has begun to send
+    granted: int = 0
+    _credit: int = 0
+    _passed_on: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.granted = self._credit = self.window
+
+    def room(self) -> int:
+        return min(self._credit, self._relay.room())
+
+    def send(self, data: memoryview) -> None:
+        with self._lock:
+            self._credit -= len(data)
+        self._relay.send(relay.DATA, self.number, len(data), data)
+
+    def send_end(self) -> None:
+        self._relay.send(relay.END, self.number)
+
+    def close(self) -> None:
+        self._relay.leave(self.number)
+
+    def consumed(self, count: int) -> None:
+        with self._lock:
+            before = self._passed_on
+            self._passed_on += count
+        if before < self.window // 4 <= before + count:
+            self._relay.loop.call(self._give_credit)
+
+    def _give_credit(self) -> None:
+        with self._lock:
+            count, self._passed_on = self._passed_on, 0
+        self.granted += count
+        self._relay.send(relay.CREDIT, self.number, count)
+
+    # Called by the relay, in the transport's thread.
+
+    def received(self, data: memoryview) -> None:
+        """Pass a piece of DATA on."""
+        taken = self.bridge.received(data)
+        if taken:
+            self.consumed(taken)
+
+    def credited(self, count: int) -> None:
+        with self._lock:
+            had_none = self._credit <= 0
+            self._credit += count
+        if had_none:
+            self.bridge.writable()

@@ -13,9 +13,9 @@ from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.forward.container_relay import Listens, Relay, Where
+from jlremote.ssh.forward.container_relay import Listens, Relay, Where, address_of
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.wire_format import DIRECT_TCPIP, STREAMLOCAL, direct_streamlocal, direct_tcpip
+from jlremote.ssh.wire_format import opening
 
 # A relay that carries nothing keeps its session for so long: editors connect again and again.
 _IDLE_SECONDS = 20.0
@@ -38,10 +38,7 @@ class FarEnds:
             return
         channel = TunnelChannel(connection.transport, bridge, self._loop)
         bridge.join(channel)
-        if target.path:
-            channel.ask(STREAMLOCAL, direct_streamlocal(target.path))
-        else:
-            channel.ask(DIRECT_TCPIP, direct_tcpip(target.address, target.port))
+        channel.ask(*opening(address_of(target)))
 
     def relay(self, connection: Connection, target: Target) -> Relay:
         """Return the relay to a target; another one ends with its last stream."""

@@ -13,7 +13,7 @@ From the browser to Jupyter:
    Before it `_hear` has read the first request's head, for `forward/browser_requests.py` to judge.
 3. Forward's thread: `TunnelChannel.send` (`channels/tunnel_channel.py`) gives the data to
    `Packetizer.send_payloads` (`packetizer.py`), which encrypts it and writes it to the SSH socket.
-   A relay's stream puts a frame's head before it (`forward/relay_stream.py`). During a key
+   A relay's stream puts a frame's head before it (`forward/container_relay.py`). During a key
    exchange paramiko's own `_send_user_message` waits for its end.
 4. On the host: sshd writes it to its TCP connection to Jupyter, or to the relay's stdin. There
    the one thread of `remote/relay.py`, in the container, writes it to Jupyter's socket.
@@ -25,7 +25,7 @@ From Jupyter to the browser:
    decrypts packet by packet. Data goes to the channel's sink, other messages to paramiko.
 7. Same thread: `TunnelChannel._take` counts the window, and `SocketBridge.received` writes to the
    browser's socket, straight from the packet's memory. A relay's frames are taken apart between
-   the two (`forward/container_relay.py`).
+   the two.
 8. Forward's thread: what the browser did not take at once follows in `SocketBridge._flush`.
    `TunnelChannel._grant` lets the host send more; `ChannelRegistry`
    (`channels/channel_registry.py`) decides how much.

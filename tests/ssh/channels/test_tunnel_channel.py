@@ -10,7 +10,7 @@ from paramiko import Message, common
 
 from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, FIRST_WINDOW, ChannelRegistry
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.wire_format import direct_tcpip
+from jlremote.ssh.wire_format import opening
 from tests.ssh.channels.parts import Handler, Transport
 
 PACKET = 1000
@@ -24,7 +24,7 @@ def transport() -> Transport:
 def opened(transport: Transport, handler: Handler, window: int = 5000) -> TunnelChannel:
     loop: Any = transport
     channel = TunnelChannel(transport, handler, loop)
-    channel.ask(b"direct-tcpip", direct_tcpip("10.0.0.2", 8888))
+    channel.ask(*opening(("10.0.0.2", 8888)))
     channel._set_remote_channel(77, window, PACKET)
     transport.sent.clear()
     return channel
