@@ -14,8 +14,9 @@ from jlremote.errors import JlrError
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
+from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.forward.sftp_streams import SftpStream, SftpStreams
+from jlremote.ssh.forward.sftp_streams import SftpStream
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,9 @@ class Mounts:
     `mounts.connector` is the other side.
     """
 
-    def __init__(self, supervisor: Supervisor, opener: SftpStreams, address: Path) -> None:
+    def __init__(self, supervisor: Supervisor, address: Path) -> None:
         self._supervisor = supervisor
-        self._opener = opener
+        self._loop = EventLoop()  # of all streams
         self._address = address
         self._listener: UnixListener | None = None  # from the first mount on
         self._lock = threading.Lock()
@@ -76,7 +77,7 @@ class Mounts:
         self._close()
         for name in set(self._streams.values()):
             self._abort(name)
-        self._opener.stop()
+        self._loop.end_thread()
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return all mounts for `status`: name, whether SFTP is open, and why it was refused."""
@@ -137,7 +138,8 @@ class Mounts:
                 self._failed(name, reason)
 
         with self._lock:  # `ended` must not run before the stream is recorded
-            stream = self._opener.open(connection, local, self._roots[name], ended)
+            self._loop.start_thread("sftp")
+            stream = SftpStream(connection, local, self._roots[name], self._loop, ended)
             self._streams[stream] = name
 
     def _abort(self, name: str) -> None:

@@ -35,7 +35,6 @@ from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.forward.sftp_streams import SftpStreams
 
 log = logging.getLogger(__name__)
 
@@ -240,7 +239,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
 
     events = ContainerEvents(lambda *event: forwards.changed(*event))
     forwards = Forwards(supervisor, find, listen, events.observe, ending)
-    mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
+    mounts = Mounts(supervisor, files.mount_socket)
     clients = SshClients(supervisor)
     jobs = JobNotices(
         lambda timeout: ConnectionHost(files.host, supervisor.wait(timeout)), desktop.shown

@@ -31,33 +31,17 @@ Ended = Callable[[str | None], None]
 _READLINK, _STATUS, _NAME = 19, 101, 104
 _PERMISSION_DENIED = 3
 _HEAD = struct.Struct(">IBI")  # length of what follows, kind, number of the request
-_LARGEST = 1 << 16  # of a packet with a path
+_LARGEST = 1 << 20  # bytes of a packet; OpenSSH's have a quarter at most
 _NUMBER = struct.Struct(">I")
 
 
-class SftpStreams:
-    """All SFTP streams of a link, in one thread."""
-
-    def __init__(self) -> None:
-        self._loop = EventLoop()
-
-    def open(self, connection: Connection, local: Any, root: str, ended: Ended) -> SftpStream:
-        """Join `local`, sshfs's connected stream socket, with a new SFTP server on the host.
-
-        `root` is the folder on the host that sshfs shows, and that no link may lead out of.
-        When the stream is over `local` is closed, and `ended` is called once, with the reason if
-        the host refused it.
-        """
-        self._loop.start_thread("sftp")
-        return SftpStream(connection, local, root, self._loop, ended)
-
-    def stop(self) -> None:
-        """End the thread; each stream is closed by its owner."""
-        self._loop.end_thread()
-
-
 class SftpStream(SessionChannel):
-    """One sshfs joined with its SFTP server: the session channel, and the bridge's owner."""
+    """One sshfs joined with its SFTP server: the session channel, and the bridge's owner.
+
+    `root` is the folder on the host that sshfs shows, and that no link may lead out of. When the
+    stream is over `local`, sshfs's connected socket, is closed, and `ended` is called once, with
+    the reason if the host refused it.
+    """
 
     def __init__(
         self, connection: Connection, local: Any, root: str, loop: EventLoop, ended: Ended
@@ -107,57 +91,30 @@ class SftpStream(SessionChannel):
             log.exception("the host's SFTP server ended a mount's stream")
             self.fail()
             return
+        self._count(len(data) - len(allowed), 0)  # what waits for the rest of its packet
         if allowed:
-            super()._take(allowed)
+            super()._take(memoryview(allowed))
 
     def _request_failed(self, _message: Any) -> None:
         self._handler.refused("the host's SSH server offers no `sftp` subsystem")
 
 
-class Packets:
-    """Cuts a stream into packets; those that `is_needed` asks for come whole.
+def _packets(begun: bytearray, data: memoryview) -> Iterator[bytes]:
+    """Yield the packets of a stream that `data` completes; keep what follows them in `begun`.
 
-    `is_needed` gets the kind and number of each packet, once.
+    Raises:
+        ValueError: it is no such stream.
     """
-
-    def __init__(self, is_needed: Callable[[int, int], bool]) -> None:
-        self._is_needed = is_needed
-        self._begun = bytearray()  # of a packet that is needed, or whose head is not whole
-        self._missing = _HEAD.size  # of the head, then of the packet
-        self._passing = 0  # bytes of a packet that is not needed
-
-    def cut(self, data: memoryview) -> Iterator[tuple[bytes | memoryview, bool]]:
-        """Yield pieces of the stream in order, each with whether it is a needed packet.
-
-        Raises:
-            ValueError: it is no such stream.
-        """
-        while data:
-            if self._passing:
-                piece, data = data[: self._passing], data[self._passing :]
-                self._passing -= len(piece)
-                yield piece, False
-                continue
-            piece, data = data[: self._missing], data[self._missing :]
-            self._begun += piece
-            self._missing -= len(piece)
-            if self._missing:
-                return
-            whole = len(self._begun) > _HEAD.size
-            if not whole:
-                length, kind, number = _HEAD.unpack(self._begun)
-                rest = length + _NUMBER.size - _HEAD.size
-                if rest < 0:
-                    raise ValueError(f"an SFTP packet of {length} bytes")
-                if not self._is_needed(kind, number):
-                    self._passing = rest
-                elif rest > _LARGEST:
-                    raise ValueError(f"an SFTP packet with a path of {length} bytes")
-                elif rest:
-                    self._missing = rest
-                    continue
-            packet, self._begun, self._missing = bytes(self._begun), bytearray(), _HEAD.size
-            yield packet, whole
+    begun += data
+    while len(begun) >= _HEAD.size:
+        size = _NUMBER.size + _NUMBER.unpack_from(begun)[0]
+        if not _HEAD.size <= size <= _LARGEST:
+            raise ValueError(f"an SFTP packet of {size - _NUMBER.size} bytes")
+        if len(begun) < size:
+            return
+        packet = bytes(begun[:size])
+        del begun[:size]
+        yield packet
 
 
 class LinkGuard:
@@ -170,44 +127,34 @@ class LinkGuard:
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/").encode("utf-8", "surrogateescape") + b"/"
         self._depths: dict[int, int] = {}  # by the number of a request without an answer
-        self._asked = Packets(lambda kind, _number: kind == _READLINK)
-        self._answered = Packets(self._is_target)
-        self._depth = 0
+        self._asked, self._answered = bytearray(), bytearray()
 
     def asked(self, data: memoryview) -> None:
         """Look at what sshfs sends next, before it is sent."""
-        for piece, whole in self._asked.cut(data):
-            if whole:
-                number = _NUMBER.unpack_from(piece, 5)[0]
-                self._depths[number] = self._depth_of(bytes(piece[13:]))
+        for packet in _packets(self._asked, data):
+            _, kind, number = _HEAD.unpack_from(packet)
+            if kind == _READLINK:
+                path = packet[_HEAD.size + _NUMBER.size :]
+                below = path.removeprefix(self._root).split(b"/")
+                is_below = path.startswith(self._root) and b".." not in below
+                self._depths[number] = len(below) - 1 if is_below else 0
 
-    def answered(self, data: memoryview) -> memoryview:
+    def answered(self, data: memoryview) -> bytes:
         """Return what sshfs gets next of the host's answers; the rest of it comes later."""
-        unchanged, pieces = True, list[bytes | memoryview]()
-        for piece, whole in self._answered.cut(data):  # each is judged before the next is cut
-            pieces.append(self._judged(bytes(piece)) if whole else piece)
-            unchanged = unchanged and not whole
-        if unchanged and sum(map(len, pieces)) == len(data):
-            return data
-        return memoryview(b"".join(pieces))
-
-    def _depth_of(self, path: bytes) -> int:
-        below = path.removeprefix(self._root).split(b"/")
-        return 0 if not path.startswith(self._root) or b".." in below else len(below) - 1
-
-    def _is_target(self, kind: int, number: int) -> bool:
-        depth = self._depths.pop(number, None)
-        self._depth = depth or 0
-        return depth is not None and kind == _NAME
+        return b"".join(map(self._judged, _packets(self._answered, data)))
 
     def _judged(self, packet: bytes) -> bytes:
+        _, kind, number = _HEAD.unpack_from(packet)
+        depth = self._depths.pop(number, None)
+        if depth is None or kind != _NAME:
+            return packet
         length = _NUMBER.unpack_from(packet, 13)[0]
-        if stays_inside(packet[17 : 17 + length], self._depth):
+        if stays_inside(packet[17 : 17 + length], depth):
             return packet
         text = len(packet) - _HEAD.size - 3 * _NUMBER.size
         if text < 0:
             raise ValueError("an SFTP packet that is too short")
-        begin = _HEAD.pack(len(packet) - _NUMBER.size, _STATUS, _NUMBER.unpack_from(packet, 5)[0])
+        begin = _HEAD.pack(len(packet) - _NUMBER.size, _STATUS, number)
         reason = struct.pack(">II", _PERMISSION_DENIED, text) + b" " * text
         return begin + reason + _NUMBER.pack(0)
 

@@ -15,7 +15,6 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.mount_streams import Mounts
 from jlremote.mounts.connector import WELCOME
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.forward.sftp_streams import SftpStreams
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, until
 
@@ -24,8 +23,9 @@ class FakeStream:
     """An SFTP stream that serves until it is aborted."""
 
     def __init__(
-        self, connection: Connection, local: Any, ended: Callable[[str | None], None]
+        self, _: Connection, local: Any, root: str, loop: Any, ended: Callable[[str | None], None]
     ) -> None:
+        assert root == "/project"
         self.local = local
         self.ended = ended
 
@@ -38,24 +38,6 @@ class FakeStream:
             self.ended(reason)
 
 
-class FakeOpener:
-    """Opens streams, and remembers them."""
-
-    def __init__(self) -> None:
-        self.streams: list[FakeStream] = []
-        self.stopped = False
-
-    def open(
-        self, connection: Connection, local: Any, root: str, ended: Callable[[str | None], None]
-    ) -> FakeStream:
-        assert root == "/project"
-        self.streams.append(FakeStream(connection, local, ended))
-        return self.streams[-1]
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
 class Parts:
     """Mounts whose connection is the test's."""
 
@@ -64,9 +46,12 @@ class Parts:
         self.connection = FakeConnection()
         self.away: JlrError | None = None
         self.waits: list[float] = []
-        self.opener = FakeOpener()
-        supervisor, opener = cast(Supervisor, self), cast(SftpStreams, self.opener)
-        self.mounts = Mounts(supervisor, opener, self.address)
+        self.streams: list[FakeStream] = []
+        self.mounts = Mounts(cast(Supervisor, self), self.address)
+
+    def open(self, *of: Any) -> FakeStream:
+        self.streams.append(FakeStream(*of))
+        return self.streams[-1]
 
     def wait(self, timeout: float) -> Connection:
         self.waits.append(timeout)
@@ -90,8 +75,9 @@ class Parts:
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Parts]:
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     made = Parts(tmp_path)
+    monkeypatch.setattr(module, "SftpStream", made.open)
     yield made
     made.mounts.stop()
 
@@ -100,14 +86,14 @@ def test_an_sshfs_of_another_name_is_turned_away_at_once(parts: Parts) -> None:
     parts.mounts.add("data", "/project")
     with parts.sshfs("removed") as sshfs:
         assert sshfs.recv(1) == b""
-    assert parts.opener.streams == []
+    assert parts.streams == []
 
 
 def test_the_reason_of_a_refusal_is_told_until_it_works_again(parts: Parts) -> None:
     parts.mounts.add("data", "/project")
     with parts.sshfs("data"):
-        until(lambda: parts.opener.streams, "the stream")
-        parts.opener.streams[0].end("no sftp-server")
+        until(lambda: parts.streams, "the stream")
+        parts.streams[0].end("no sftp-server")
         until(lambda: parts.told() == [("data", False, "no sftp-server")], "the reason")
     with parts.sshfs("data"):
         until(lambda: parts.told() == [("data", True, None)], "another stream")
@@ -125,15 +111,16 @@ def test_while_the_host_is_away_all_requests_share_one_grace(
     assert parts.waits[1] < parts.waits[0]
     parts.away = None
     with parts.sshfs("data"):
-        until(lambda: parts.opener.streams, "the stream")
+        until(lambda: parts.streams, "the stream")
     with parts.sshfs("data"):
-        until(lambda: len(parts.opener.streams) == 2, "another stream")
+        until(lambda: len(parts.streams) == 2, "another stream")
     assert parts.waits[3] == pytest.approx(module.GRACE_SECONDS)
 
 
-def test_a_folder_that_is_gone_is_an_error_with_the_path(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_an_error_with_the_path(parts: Parts) -> None:
+    parts.address.parent.rmdir()
     with pytest.raises(JlrError, match="cannot listen at"):
-        Parts(tmp_path / "gone").mounts.add("data", "/project")
+        parts.mounts.add("data", "/project")
 
 
 def test_a_visitor_that_hands_nothing_over_blocks_no_sshfs(parts: Parts) -> None:
@@ -142,4 +129,4 @@ def test_a_visitor_that_hands_nothing_over_blocks_no_sshfs(parts: Parts) -> None
         visitor.connect(str(parts.address))
         visitor.sendall(b"data")
         with parts.sshfs("data"):
-            until(lambda: parts.opener.streams, "the stream")
+            until(lambda: parts.streams, "the stream")
