@@ -7,9 +7,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jlremote.errors import Busy, LinkLost
+from jlremote.errors import LinkLost
 from jlremote.place.host.framing import FromMarker, ended_early, new_marker
-from jlremote.ssh.channels.channel_registry import ChannelRegistry
 from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
 from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
 from jlremote.ssh.channels.typed_text import answering_sudo, with_password
@@ -28,9 +27,6 @@ class Connection:
     _sudo: SudoPassword | None = None
     _head: Callable[[], bytes] = bytes  # what each script begins with
     _has_shell: bool = False
-
-    def __post_init__(self) -> None:
-        self._slots = ChannelRegistry.of(self.transport).slots
 
     @property
     def description(self) -> str:
@@ -85,13 +81,8 @@ class Connection:
         script, stdin, output = answering_sudo(
             script, stdin, output, self._sudo, in_terminal=terminal is not None
         )
-        if timeout is None and not self._slots.keep(deadline):
-            raise Busy(self._slots.too_many(), hint="close one of them and try again")
-        try:
-            session = ShellSession(self.transport, deadline, terminal, variables)
-            return session.run(self._begun(script), output, stdin, hold_stdin=hold_stdin)
-        finally:
-            self._slots.end(deadline)
+        session = ShellSession(self.transport, deadline, terminal, variables)
+        return session.run(self._begun(script), output, stdin, hold_stdin=hold_stdin)
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
         """Run `script` until it ends or another command needs its session.
@@ -109,12 +100,8 @@ class Connection:
         script, stdin, output = answering_sudo(
             script, pieces, output, self._sudo, in_terminal=False
         )
-        session = ShellSession(self.transport, Deadline(None, None), None)
-        self._slots.lend(session, preempt)
-        try:
-            session.run(self._begun(script), output, stdin, hold_stdin=False)
-        finally:
-            self._slots.end(session)
+        session = ShellSession(self.transport, Deadline(None, None), preempt=preempt)
+        session.run(self._begun(script), output, stdin, hold_stdin=False)
         return not preempted.is_set()
 
     def with_sudo_password(self, script: bytes) -> bytes:
@@ -176,7 +163,7 @@ class Connection:
             streams[stream].take(data)
 
         script = self._begun(f"echo {marker}\n".encode())
-        ShellSession(self.transport, deadline, None).run(script, hear, None, hold_stdin=False)
+        ShellSession(self.transport, deadline).run(script, hear, None, hold_stdin=False)
         self._has_shell = streams["stdout"].begun
         if not self._has_shell:
             raise ended_early(*(stream.noise for stream in streams.values()))

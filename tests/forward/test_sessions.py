@@ -47,14 +47,13 @@ def test_a_session_that_is_refused_ends_the_preemptible_ones_and_waits_only_for_
     slots, calls = SessionSlots(), list[bool]()
     slots.lend("another", lambda: calls.append(True))
     assert slots.keep("a terminal")
-    assert not slots.make_room(60), "a terminal may last for hours"
+    assert not slots.make_room(), "a terminal may last for hours"
     assert len(calls) == 1
     slots.end("another")
     slots.begin_command("a command")
-    waiting = Call(lambda: slots.make_room(60))
-    assert waiting.running
+    assert slots.make_room()
     slots.end("a command")
-    assert waiting.result()
+    assert not slots.make_room()
     assert len(calls) == 1
 
 

@@ -68,7 +68,7 @@ class Wire:
         loop: Any = self
         made = TunnelChannel(self, Eager(), loop)
         made.ask(b"direct-tcpip")
-        made._asked -= round_trip
+        made.asked -= round_trip
         made._set_remote_channel(made._number, 2 * MEGABYTE, PACKET)
         self.allowed[made._number] = made._window
         return made

@@ -24,6 +24,8 @@ _FIRST_NUMBER = 1 << 24
 KEPT = 8
 # Seconds until a refused session is asked for again: sshd counts one longer than it lasts.
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
+# The same while a command runs, whose session will be free.
+BUSY_PAUSE = 0.1
 
 
 class ChannelRegistry:
@@ -100,14 +102,14 @@ class SessionSlots:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._kept: set[object] = set()
         self._commands: set[object] = set()
         self._preemptible: dict[object, Callable[[], None]] = {}
 
     def keep(self, session: object) -> bool:
         """Count a session that may last for hours; return `False` if too many are open."""
-        with self._changed:
+        with self._lock:
             if len(self._kept) >= KEPT:
                 return False
             self._kept.add(session)
@@ -122,28 +124,24 @@ class SessionSlots:
 
     def begin_command(self, session: object) -> None:
         """Count a session that ends soon, once it is open."""
-        with self._changed:
+        with self._lock:
             self._commands.add(session)
 
     def lend(self, session: object, preempt: Callable[[], None]) -> None:
         """Count a session that `preempt`, from any thread, ends when another needs its place."""
-        with self._changed:
+        with self._lock:
             self._preemptible[session] = preempt
 
     def end(self, session: object) -> None:
         """Note the end of a session of any kind. Twice is fine."""
-        with self._changed:
+        with self._lock:
             self._kept.discard(session)
             self._commands.discard(session)
             self._preemptible.pop(session, None)
-            self._changed.notify_all()
 
-    def make_room(self, seconds: float) -> bool:
-        """End the preemptible sessions, and wait for the end of any session.
-
-        Return `False` at once if no command runs: the others may last for hours.
-        """
-        with self._changed:
+    def make_room(self) -> bool:
+        """End the preemptible sessions; return whether a command runs, which will end too."""
+        with self._lock:
             for preempt in self._preemptible.values():
                 preempt()
-            return bool(self._commands) and (self._changed.wait(seconds) or True)
+            return bool(self._commands)

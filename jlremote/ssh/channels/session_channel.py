@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jlremote.ssh.channels.channel_registry import PAUSES
+from jlremote.ssh.channels.channel_registry import BUSY_PAUSE, PAUSES
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.interfaces import Stream
 
@@ -20,27 +20,36 @@ AT_ONCE = 256 << 10
 
 
 class SessionChannel(TunnelChannel):
-    """A lasting channel that counts among the sessions of its connection; see `TunnelChannel`."""
+    """A channel that counts among the sessions of its connection; see `TunnelChannel`."""
 
-    _refusals = 0
+    _is_session = False  # ScriptChannel asks for other channels, too
+    _refusals = 0  # while no command ran
 
     def ask_session(self) -> None:
-        """Open the session; `refused` if too many are open."""
+        """Open a session that may last for hours; `refused` if too many are open."""
         if self._registry.slots.keep(self):
-            self._loop.call(self._ask)
+            self._loop.call(self.begin)
         else:
             super().refuse(self._registry.slots.too_many())
 
-    def _ask(self) -> None:
-        self.ask(b"session")
+    def begin(self) -> None:
+        """Open a session; the owner counts it."""
+        self._is_session = True
+        if not self._close_sent:
+            self.ask(b"session")
 
     def refuse(self, reason: str) -> None:
         """Ask again soon while another session may end; sshd says only "open failed"."""
-        may_end = self._registry.slots.make_room(0) or self._refusals < len(PAUSES)
-        if may_end and not self._close_sent and self._transport.is_active():
-            pause = PAUSES[min(self._refusals, len(PAUSES) - 1)]
-            self._refusals += 1
-            again = threading.Timer(pause, lambda: self._loop.call(self._ask))
+        if not self._is_session:
+            super().refuse(reason)
+            return
+        self._awaits_answer = False  # before `_close_sent` is read: `close` does the opposite
+        is_busy = self._registry.slots.make_room()
+        goes_on = not self._close_sent and self._transport.is_active()
+        if goes_on and (is_busy or self._refusals < len(PAUSES)):
+            pause = BUSY_PAUSE if is_busy else PAUSES[self._refusals]
+            self._refusals += not is_busy
+            again = threading.Timer(pause, lambda: self._loop.call(self.begin))
             again.daemon = True
             again.start()
             return
@@ -110,7 +119,7 @@ class StdinPieces:
         return b"".join(taken[1])
 
 
-class ScriptChannel(TunnelChannel):
+class ScriptChannel(SessionChannel):
     """A channel that one thread opens, sends on and takes from, such as a script's.
 
     The transport's thread leaves here what comes, and sets `wake`. So this is the handler and the
@@ -161,6 +170,7 @@ class ScriptChannel(TunnelChannel):
     def opened(self) -> None:
         self.is_granted = True
         self.answered.set()
+        self.wake.set()
 
     def refused(self, reason: str) -> None:
         self.refusal = reason

@@ -6,12 +6,12 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from string import ascii_letters, digits
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
-from jlremote.ssh.channels.channel_registry import PAUSES, ChannelRegistry
+from jlremote.ssh.channels.channel_registry import ChannelRegistry
 from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Terminal
 from jlremote.ssh.wire_format import string
@@ -93,58 +93,39 @@ class Deadline:
             raise TimeoutError(f"no end within {self._timeout:g} s")
 
 
-class StdinSender:
-    """Sends a script and then its input over a channel, in the script's thread.
-
-    Nothing here waits for the far end. With `hold` the channel's stdin stays open at the end.
-    """
-
-    def __init__(self, channel: Any, script: bytes, stdin: Stdin | None, *, hold: bool) -> None:
-        self._channel = channel
-        self._unsent = memoryview(script)
-        self._stdin = stdin
-        self._hold = hold
-        self._over = False
-
-    def send(self) -> None:
-        """Send what has arrived, as far as the channel's window takes it."""
-        while not self._over:
-            if self._unsent:
-                self._over = self._channel.is_over  # its status and output tell the rest
-                room = self._channel.room()
-                if self._over or not room:
-                    return
-                piece, self._unsent = self._unsent[:room], self._unsent[room:]
-                self._channel.send(piece)
-            elif self._stdin is None:
-                self._over = True
-                if not self._hold:
-                    self._channel.send_end()
-            elif (taken := self._stdin.take()) is None:
-                return
-            else:
-                self._unsent = memoryview(taken)
-                self._stdin = self._stdin if taken else None
-
-
 class ShellSession:
-    """One session channel that runs one script."""
+    """One session channel that runs one script.
+
+    With `preempt` it is preemptible, with a limited deadline a command, and else it may last for
+    hours: `Busy` if too many of those are open.
+    """
 
     def __init__(
         self,
         transport: Any,
         deadline: Deadline,
-        terminal: Terminal | None,
+        terminal: Terminal | None = None,
         variables: Mapping[str, str] = NOTHING,
+        preempt: Callable[[], None] | None = None,
     ) -> None:
         self._transport = transport
         self._deadline = deadline
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
         self._variables = variables
+        self._sent_all = False
         self._slots = ChannelRegistry.of(transport).slots
-        self._channel = self._open()
-        if deadline.is_limited:
+        if preempt is None and not deadline.is_limited and not self._slots.keep(self):
+            raise Busy(self._slots.too_many(), hint="close one of them and try again")
+        self._channel = ScriptChannel(transport)
+        try:
+            self._open()
+        except BaseException:
+            self._end()
+            raise
+        if preempt is not None:
+            self._slots.lend(self, preempt)
+        elif deadline.is_limited:
             self._slots.begin_command(self)
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
@@ -153,53 +134,41 @@ class ShellSession:
         After its deadline, or when it is cancelled, the shell is sent a TERM signal.
         """
         try:
-            script = self._begin(script)
-            hold_stdin = hold_stdin or self._terminal is not None
-            sender = StdinSender(self._channel, script, stdin, hold=hold_stdin)
+            self._unsent, self._stdin = memoryview(self._begin(script)), stdin
+            self._hold = hold_stdin or self._terminal is not None
             if stdin is not None:
                 stdin.on_ready(self._channel.wake.set)
-            self._exchange(sender, output)
+            self._exchange(output)
             return self._status()
         except BaseException:
             self._terminate()
             raise
         finally:
-            self._channel.close()
-            self._slots.end(self)
+            self._end()
 
-    def _open(self) -> ScriptChannel:
-        pauses = iter(PAUSES)
-        while True:
-            channel = ScriptChannel(self._transport)
-            channel.ask(b"session")
-            try:
-                self._await_answer(channel)
-                self._deadline.check()  # nothing begins for a command that is gone
-            except BaseException:
-                channel.close()
-                raise
-            if channel.is_granted:
-                return channel
-            channel.close()
-            if not self._transport.is_active():
-                raise NotBegun("the connection is gone")
-            if self._slots.make_room(self._deadline.remaining(PAUSES[-1])):
-                continue
-            pause = next(pauses, None)
-            if pause is None:
-                raise Busy(
-                    "the server opens no more sessions on this connection",
-                    hint="try again when other commands have ended: its `MaxSessions` is low",
-                )
-            self._transport.ended.wait(self._deadline.remaining(pause))
+    def _end(self) -> None:
+        self._channel.close()
+        self._slots.end(self)
 
-    def _await_answer(self, channel: ScriptChannel) -> None:
+    def _open(self) -> None:
         """Wait until the server grants or refuses the session; silence is no refusal."""
-        ends = time.monotonic() + _OPEN_SECONDS
-        while not channel.answered.wait(self._deadline.remaining(ends - time.monotonic())):
+        channel = self._channel
+        channel.begin()
+        while not channel.answered.is_set():
+            channel.wake.wait(self._deadline.remaining())
+            channel.wake.clear()
+            channel.run_actions()
             self._deadline.check()
-            if time.monotonic() >= ends:
+            if not channel.answered.is_set() and time.monotonic() - channel.asked >= _OPEN_SECONDS:
                 raise NotBegun(f"the server did not answer within {_OPEN_SECONDS:g} s")
+        self._deadline.check()  # nothing begins for a command that is gone
+        if not channel.is_granted and self._transport.is_active():
+            raise Busy(
+                "the server opens no more sessions on this connection",
+                hint="try again when other commands have ended: its `MaxSessions` is low",
+            )
+        if not channel.is_granted:
+            raise NotBegun("the connection is gone")
 
     def _begin(self, script: bytes) -> bytes:
         """Request the shell without waiting; return the script for stdin, in the same round trip.
@@ -220,7 +189,26 @@ class ShellSession:
             self._size = self._terminal.size
             self._channel.request(b"window-change", window_change(self._size))
 
-    def _exchange(self, sender: StdinSender, output: Output) -> None:
+    def _send(self) -> None:
+        """Send what has arrived, as far as the channel's window takes it; nothing here waits."""
+        while not self._sent_all:
+            if self._unsent:
+                room = self._channel.room()
+                if self._channel.is_over or not room:
+                    return
+                piece, self._unsent = self._unsent[:room], self._unsent[room:]
+                self._channel.send(piece)
+            elif self._stdin is None:
+                self._sent_all = True
+                if not self._hold:
+                    self._channel.send_end()
+            elif (taken := self._stdin.take()) is None:
+                return
+            else:
+                self._unsent = memoryview(taken)
+                self._stdin = self._stdin if taken else None
+
+    def _exchange(self, output: Output) -> None:
         channel = self._channel
         quiet_since = time.monotonic()
         while True:
@@ -229,7 +217,7 @@ class ShellSession:
             is_finished = self._is_finished(quiet_since)
             channel.run_actions()
             self._resize()
-            sender.send()
+            self._send()
             if (taken := channel.take()) is not None:
                 output(*taken)
                 channel.consumed(len(taken[1]))

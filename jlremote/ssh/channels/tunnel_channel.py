@@ -93,13 +93,15 @@ class TunnelChannel:
         self._window = self._credit = self._registry.first_window()
         self._unread = 0
         self._since_growth = 0
-        self._asked = 0.0
+        self.asked = 0.0  # when the channel was asked for, in seconds of the monotonic clock
         self._granting = self._open = self._failed = self._released = False
+        self._awaits_answer = False
         self._close_sent = self._close_received = False
 
     def ask(self, kind: bytes, details: bytes = b"") -> None:
         """Ask the far end to open the channel; the handler's `opened` or `refused` follows."""
-        self._asked = time.monotonic()
+        self.asked = time.monotonic()
+        self._awaits_answer = True
         opening = struct.pack(">III", self._number, self._window, LARGEST_PACKET)
         self._send((common.cMSG_CHANNEL_OPEN, string(kind), opening, details))
         if not self._transport.is_active():
@@ -140,7 +142,7 @@ class TunnelChannel:
         self._close_sent = True
         if self._open:
             self._send((self._head(common.cMSG_CHANNEL_CLOSE),))
-        if self._close_received:
+        if self._close_received or not (self._open or self._awaits_answer):
             self._release()
 
     def fail(self) -> None:
@@ -205,7 +207,7 @@ class TunnelChannel:
     # Called by paramiko's transport, from its thread.
 
     def _set_remote_channel(self, number: int, window: int, packet: int) -> None:
-        self._registry.answered(time.monotonic() - self._asked)
+        self._registry.answered(time.monotonic() - self.asked)
         self._peer, self._allowed, self._packet = number, window, packet
         self._open = True
         self._reader.sinks[self._number] = self._take
