@@ -11,7 +11,7 @@ from jlremote.errors import LinkLost
 from jlremote.place.host.framing import FromMarker, ended_early, new_marker
 from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
 from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
-from jlremote.ssh.channels.typed_text import answering_sudo, with_password
+from jlremote.ssh.channels.typed_text import answering_sudo
 from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
 from jlremote.ssh.transport.transport import PROHIBITED, Transport
 from jlremote.ssh.wire_format import opening
@@ -106,7 +106,8 @@ class Connection:
 
     def with_sudo_password(self, script: bytes) -> bytes:
         """Return `script` for `sh -s` with the password of `sudo` in it, as `execute` sends it."""
-        return self._begun(with_password(script, self._sudo))
+        script, _, _ = answering_sudo(script, None, lambda *_: None, self._sudo, in_terminal=False)
+        return self._begun(script)
 
     def _begun(self, script: bytes) -> bytes:
         return MENDING + self._head() + script

@@ -35,29 +35,17 @@ class Terminal:
 class SudoPassword(Protocol):
     """The source of the password for `sudo` on the host."""
 
-    def password_for(self, script: bytes) -> str | None:
-        """Return the password that `script` needs, `None` for none."""
-
-    def refused(self) -> None:
-        """Note that `sudo` seems to have refused the password."""
+    def password_for(self, script: bytes) -> str | None: ...  # `None` if it needs none
+    def refused(self) -> None: ...  # `sudo` seems to have refused it
 
 
 class Forward(Protocol):
     """A listener on 127.0.0.1; connections to it end at the gateway's target."""
 
     @property
-    def local_port(self) -> int:
-        """The TCP port on 127.0.0.1."""
-
+    def local_port(self) -> int: ...
     @property
-    def failure(self) -> str | None:
-        """Why the last refused connection was refused, `None` if there was none."""
-
-    def start(self) -> None:
-        """Listen; `Busy` if the port is taken."""
-
-    def cut(self) -> None:
-        """Reset the connections that have a far end, because it is gone."""
-
-    def stop(self) -> None:
-        """Stop listening and close all connections. Twice is fine."""
+    def failure(self) -> str | None: ...  # why the last refused connection was refused
+    def start(self) -> None: ...  # `Busy` if the port is taken
+    def cut(self) -> None: ...  # resets the connections that have a far end: it is gone
+    def stop(self) -> None: ...  # closes all connections; twice is fine

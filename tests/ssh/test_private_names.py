@@ -22,7 +22,6 @@ CIPHER = "block_engine, block_size, mac_engine, mac_size, mac_key"
 SIGNATURES = [
     (T.__init__, f"self, sock, {SIZES}, disabled_algorithms=None, server_sig_algs=True, {CHOICES}"),
     (T._auth_trigger, "self"),
-    (T._check_banner, "self"),
     (T._parse_channel_open, "self, m"),
     (T._parse_channel_open_failure, "self, m"),
     (T._parse_channel_open_success, "self, m"),

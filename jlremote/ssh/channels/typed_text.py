@@ -58,12 +58,6 @@ def _beginning(marker: bytes, data: bytes) -> int:
     return next((length for length in lengths if data.endswith(marker[:length])), 0)
 
 
-def with_password(script: bytes, source: SudoPassword | None) -> bytes:
-    """Return a script for `sh -s`, with the password of `sudo` if it needs one."""
-    password = source.password_for(script) if source else None
-    return script if password is None else _rewritten(script, sudo.given, password)
-
-
 def _rewritten(script: bytes, rewrite: Callable[[str, str], str], secret: str) -> bytes:
     text = script.decode("utf-8", "surrogateescape")
     return rewrite(text, secret).encode("utf-8", "surrogateescape")

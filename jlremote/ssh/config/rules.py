@@ -131,19 +131,9 @@ def _methods(settings: SshSettings) -> tuple[str, ...]:
 
 def algorithms(settings: SshSettings) -> Algorithms:
     """Return the algorithms that the settings allow."""
-
-    def names(setting: str) -> tuple[str, ...] | None:
-        value = settings.first(setting)
-        return tuple(value.split(",")) if value else None
-
-    return Algorithms(
-        ciphers=names("ciphers"),
-        macs=names("macs"),
-        key_exchange=names("kexalgorithms"),
-        host_keys=names("hostkeyalgorithms"),
-        public_keys=names("pubkeyacceptedalgorithms"),
-        authorities=names("casignaturealgorithms"),
-    )
+    names = ("ciphers", "macs", "kexalgorithms", "hostkeyalgorithms")
+    lists = map(settings.first, (*names, "pubkeyacceptedalgorithms", "casignaturealgorithms"))
+    return Algorithms(*(tuple(named.split(",")) if named else None for named in lists))
 
 
 def _paths(text: str, names: TokenValues) -> tuple[Path, ...]:

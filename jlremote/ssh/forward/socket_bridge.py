@@ -27,20 +27,11 @@ Admits = Callable[[socket.socket, bytearray, bool], bool | None]
 class FarEnd(Protocol):
     """The other side of a bridge: an SSH channel of its own, or a stream of a relay."""
 
-    def room(self) -> int:
-        """Return how many bytes `send` takes now."""
-
-    def send(self, data: memoryview) -> None:
-        """Send at most `room()` bytes."""
-
-    def send_end(self) -> None:
-        """Announce that nothing more will be sent."""
-
-    def consumed(self, count: int) -> None:
-        """Report bytes that `received` did not take as passed on."""
-
-    def close(self) -> None:
-        """Close the far end. Twice is fine."""
+    def room(self) -> int: ...  # how many bytes `send` takes now
+    def send(self, data: memoryview) -> None: ...
+    def send_end(self) -> None: ...  # nothing more will be sent
+    def consumed(self, count: int) -> None: ...  # bytes that `received` did not take, passed on now
+    def close(self) -> None: ...  # twice is fine
 
 
 class BridgeOwner(Protocol):
@@ -49,14 +40,11 @@ class BridgeOwner(Protocol):
     def accepted(self, bridge: SocketBridge) -> bool:
         """Return whether bytes may flow: the far end accepted. If not, `start` follows later."""
 
-    def refused(self, bridge: SocketBridge, reason: str) -> None:
-        """Handle that the far end refused; the bridge closes itself next."""
-
+    def refused(self, bridge: SocketBridge, reason: str) -> None: ...  # it closes itself next
     def failed(self, bridge: SocketBridge) -> None:
         """Handle that the connection to the host was lost: `join` and `start` may follow again."""
 
-    def finished(self, bridge: SocketBridge) -> None:
-        """Handle, once, that the bridge is closed, for whatever reason."""
+    def finished(self, bridge: SocketBridge) -> None: ...  # once: it is closed for some reason
 
 
 class SocketBridge:

@@ -22,21 +22,12 @@ class Keychain(Protocol):
     """A store of secrets between logins; `laptop.secrets` has the system's. Never raises."""
 
     @property
-    def name(self) -> str:
-        """The store's name, for people."""
-
+    def name(self) -> str: ...  # for people
     @property
-    def present(self) -> bool:
-        """Whether the store exists and answers, as far as is known."""
-
-    def get(self, account: str) -> str | None:
-        """Return the secret, `None` where it is missing or cannot be read now."""
-
-    def set(self, account: str, secret: str) -> bool:
-        """Keep a secret; return whether that succeeded."""
-
-    def delete(self, account: str) -> bool:
-        """Delete a secret; return whether there was one."""
+    def present(self) -> bool: ...  # whether it exists and answers, as far as is known
+    def get(self, account: str) -> str | None: ...  # `None`: missing, or cannot be read now
+    def set(self, account: str, secret: str) -> bool: ...  # whether that succeeded
+    def delete(self, account: str) -> bool: ...  # whether there was one
 
 
 def password_account(destination: Destination) -> str:
@@ -72,11 +63,7 @@ class RefusedSecrets:
         return self._digest(account, answers) in self._digests
 
     def _digest(self, account: str, answers: tuple[str, ...]) -> bytes:
-        hashed = hashlib.blake2b(key=self._salt)
-        for part in (account, *answers):
-            encoded = part.encode("utf-8", "surrogateescape")
-            hashed.update(len(encoded).to_bytes(8, "big") + encoded)
-        return hashed.digest()
+        return hashlib.blake2b(repr((account, answers)).encode(), key=self._salt).digest()
 
 
 REFUSED = RefusedSecrets()

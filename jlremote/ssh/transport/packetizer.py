@@ -35,6 +35,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
 
     Attributes:
         already_sent: a greeting that was sent ahead, and is left out when it is written first.
+        greeting: the lines that the server sent before the key exchange.
         reader: reads packets of AES-GCM, and passes channels their data.
     """
 
@@ -45,6 +46,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self.already_sent = b""
+        self.greeting: list[str] = []
         self.reader = PacketReader(sock, self.need_rekey)
         self._socket: Any = sock
         self._keys_out: Keys | None = None
@@ -55,6 +57,11 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._exchange_asked = False
 
     # Called by paramiko's transport.
+
+    def readline(self, seconds: float) -> str:
+        """Keep the lines of the greeting: they tell which server this is, or why it hangs up."""
+        self.greeting.append(super().readline(seconds))
+        return self.greeting[-1]
 
     def write_all(self, out: bytes) -> None:
         if out != self.already_sent:

@@ -20,10 +20,9 @@ from jlremote.errors import NameNotResolved, Unreachable
 from jlremote.ssh.config.destination import Destination
 from jlremote.text import one_line, reason_of
 
-ASK_AGAIN_SECONDS = 1.0
-# Where there is a connection and no greeting.
-SILENT_PAUSES = (1.5, 1.5, 1.5, 2.0, 2.0)
-LONGEST_SILENT_PAUSE = 3.0
+_ASK_AGAIN_SECONDS = 1.0
+# The same where there is a connection and no greeting.
+_SILENT_SECONDS = 2.0
 _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
 _END_SECONDS = 2.0
@@ -70,7 +69,7 @@ class _Caller:
     The kernel repeats a lost SYN after 1, 3, 7 and 15 s, so on a network that has just come back a
     first attempt may wait for long, while another one is answered at once; and what a NAT box or a
     proxy has swallowed is never answered. Earlier ones wait all the same, each in a thread: a line
-    may be slow. A server that is slow to greet is tried ever more rarely. Of several addresses, as
+    may be slow. A server that is slow to greet is called more rarely. Of several addresses, as
     login nodes have them, a dead one costs a second and not the whole `ConnectTimeout`.
     """
 
@@ -82,13 +81,13 @@ class _Caller:
 
     def call(self, addresses: list[_Address]) -> socket.socket:
         limit = time.monotonic() + self.destination.step_seconds
-        limit += ASK_AGAIN_SECONDS * (len(addresses) - 1)
-        pauses, answered = iter(SILENT_PAUSES), None
+        limit += _ASK_AGAIN_SECONDS * (len(addresses) - 1)
+        answered = None
         try:
             while (left := limit - time.monotonic()) > 0:
                 addresses.append(next_one := addresses.pop(0))
                 self._begin(next_one)
-                pause = next(pauses, LONGEST_SILENT_PAUSE) if self.silent else ASK_AGAIN_SECONDS
+                pause = _SILENT_SECONDS if self.silent else _ASK_AGAIN_SECONDS
                 with contextlib.suppress(queue.Empty):
                     address, answer = self.answers.get(timeout=min(left, pause))
                     if isinstance(answer, socket.socket):

@@ -66,7 +66,6 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self.ended = threading.Event()
         self.host_key_blob = b""
         self.disconnection = ""
-        self.greeting: list[str] = []
         self.server_offer: dict[str, Any] = {}
         self._probes: deque[threading.Event] = deque()
         self._late_replies: deque[bytes] = deque(maxlen=_MOST_REPLIES)
@@ -77,6 +76,11 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     @property
     def preferred_keys(self) -> tuple[str, ...]:
         return self._host_key_names
+
+    @property
+    def greeting(self) -> list[str]:
+        lines: list[str] = self.packetizer.greeting
+        return lines
 
     @property
     def description(self) -> str:
@@ -109,18 +113,6 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         if not self.host_key_blob:
             # Another release of paramiko may call `_verify_key` by another name.
             raise paramiko.SSHException("the server's key was not checked")
-
-    def _check_banner(self) -> None:
-        """Keep the lines of the greeting: they tell which server this is, or why it hangs up."""
-        read = self.packetizer.readline
-
-        def read_and_keep(seconds: float) -> str:
-            line: str = read(seconds)
-            self.greeting.append(line)
-            return line
-
-        self.packetizer.readline = read_and_keep
-        super()._check_banner()
 
     def _really_parse_kex_init(self, *arguments: Any, **options: Any) -> dict[str, Any]:
         """Keep the server's offer for the error that names it; AES-GCM needs no common MAC."""
