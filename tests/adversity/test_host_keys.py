@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import HostKeyChanged
-from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.config.rules import HostKeyRules
+from jlremote.ssh.config.destination import Destination, HostKeyRules
 from jlremote.ssh.connect import connect
 from jlremote.ssh.trust.known_hosts import append, format_line
 from tests.adversity.ssh_peer import HostileServer

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Usage
 from jlremote.laptop.typed_place import check_host
-from jlremote.ssh.config.destination import Destination, resolve
-from jlremote.ssh.config.rules import HostKeyRules, LoginRules
+from jlremote.ssh.config.destination import Destination, HostKeyRules, LoginRules, resolve
 from jlremote.ssh.config.tokens import TokenValues, expand_path
 
 HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)  # of ssh, whatever the variable says

@@ -11,7 +11,7 @@ import pytest
 from jlremote.errors import LinkLost, NoCommonAlgorithm
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.config.rules import Algorithms
+from jlremote.ssh.config.destination import Algorithms
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
 from jlremote.ssh.wire_format import opening

@@ -18,8 +18,7 @@ from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import run_steps
 from jlremote.questions import Asker
-from jlremote.ssh.config.destination import Destination, resolve
-from jlremote.ssh.config.rules import SentVariables
+from jlremote.ssh.config.destination import Destination, SentVariables, resolve
 from jlremote.ssh.connect import connect
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.login.credentials import forget

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jlremote.ssh.config.rules import LoginRules
+from jlremote.ssh.config.destination import LoginRules
 from jlremote.ssh.login.agent import USUAL_PLACE, Agent
 from jlremote.ssh.login.key_files import exists, public_half, read_public
 from jlremote.ssh.trust.host_certificates import (

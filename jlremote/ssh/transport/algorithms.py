@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jlremote.errors import NoCommonAlgorithm
-from jlremote.ssh.config.rules import Algorithms
+from jlremote.ssh.config.destination import Algorithms
 from jlremote.ssh.trust.host_certificates import CERTIFICATE_SUFFIX
 
 # AES-GCM is three times as fast as CTR with a MAC here; no CBC, no 3DES.

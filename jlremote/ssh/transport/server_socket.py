@@ -23,7 +23,7 @@ from jlremote.text import one_line, reason_of
 _ASK_AGAIN_SECONDS = 1.0
 # The same where there is a connection and no greeting.
 _SILENT_SECONDS = 2.0
-_FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
+_FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
 _END_SECONDS = 2.0
 _KEPT = 4096  # bytes of a proxy command's last output
@@ -51,7 +51,7 @@ def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
 
 
 def _addresses(destination: Destination) -> list[_Address]:
-    host, family = destination.hostname, _FAMILIES[destination.address_family]
+    host, family = destination.hostname, _FAMILIES.get(destination.address_family, socket.AF_UNSPEC)
     try:
         answers = socket.getaddrinfo(host, destination.port, family, socket.SOCK_STREAM)
     except UnicodeError as error:  # a part between dots is empty or has more than 63 letters

@@ -25,7 +25,7 @@ from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
-from jlremote.ssh.config.rules import SentVariables
+from jlremote.ssh.config.destination import SentVariables
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE

@@ -12,8 +12,7 @@ import pytest
 from paramiko import common
 
 from jlremote.errors import Authentication
-from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.config.rules import LoginRules
+from jlremote.ssh.config.destination import Destination, LoginRules
 from jlremote.ssh.login.credentials import Credentials, RefusedSecrets, password_account
 from jlremote.ssh.login.methods import log_in
 from jlremote.ssh.login.user_authentication import Challenge, Outcome, UserAuthentication

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import HostKey, HostKeyChanged, NeedsAuthentication
-from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
+from jlremote.ssh.config.destination import Algorithms, Destination, HostKeyRules, LoginRules
 from jlremote.ssh.trust.host_certificates import read_certificate, why_invalid
 from jlremote.ssh.trust.host_keys import verify
 from jlremote.ssh.trust.known_hosts import append, format_line
