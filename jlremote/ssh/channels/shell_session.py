@@ -113,27 +113,18 @@ class ShellSession:
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
         self._variables = variables
+        self._preempt = preempt
         self._sent_all = False
         self._slots = ChannelRegistry.of(transport).slots
-        if preempt is None and not deadline.is_limited and not self._slots.keep(self):
-            raise Busy(self._slots.too_many(), hint="close one of them and try again")
         self._channel = ScriptChannel(transport)
-        try:
-            self._open()
-        except BaseException:
-            self._end()
-            raise
-        if preempt is not None:
-            self._slots.lend(self, preempt)
-        elif deadline.is_limited:
-            self._slots.begin_command(self)
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
-        """Send the script, pass on the output, and return the exit status.
+        """Open the session, send the script, pass on the output, and return the exit status.
 
         After its deadline, or when it is cancelled, the shell is sent a TERM signal.
         """
         try:
+            self._open()
             self._unsent, self._stdin = memoryview(self._begin(script)), stdin
             self._hold = hold_stdin or self._terminal is not None
             if stdin is not None:
@@ -144,13 +135,28 @@ class ShellSession:
             self._terminate()
             raise
         finally:
-            self._end()
-
-    def _end(self) -> None:
-        self._channel.close()
-        self._slots.end(self)
+            self._channel.close()
+            self._slots.end(self)
 
     def _open(self) -> None:
+        is_lasting = self._preempt is None and not self._deadline.is_limited
+        if is_lasting and not self._slots.keep(self):
+            raise Busy(self._slots.too_many(), hint="close one of them and try again")
+        self._await_answer()
+        self._deadline.check()  # nothing begins for a command that is gone
+        if not self._transport.is_active():
+            raise NotBegun("the connection is gone")
+        if not self._channel.is_granted:
+            raise Busy(
+                "the server opens no more sessions on this connection",
+                hint="try again when other commands have ended: its `MaxSessions` is low",
+            )
+        if self._preempt is not None:
+            self._slots.lend(self, self._preempt)
+        elif not is_lasting:
+            self._slots.begin_command(self)
+
+    def _await_answer(self) -> None:
         """Wait until the server grants or refuses the session; silence is no refusal."""
         channel = self._channel
         channel.begin()
@@ -161,14 +167,6 @@ class ShellSession:
             self._deadline.check()
             if not channel.answered.is_set() and time.monotonic() - channel.asked >= _OPEN_SECONDS:
                 raise NotBegun(f"the server did not answer within {_OPEN_SECONDS:g} s")
-        self._deadline.check()  # nothing begins for a command that is gone
-        if not channel.is_granted and self._transport.is_active():
-            raise Busy(
-                "the server opens no more sessions on this connection",
-                hint="try again when other commands have ended: its `MaxSessions` is low",
-            )
-        if not channel.is_granted:
-            raise NotBegun("the connection is gone")
 
     def _begin(self, script: bytes) -> bytes:
         """Request the shell without waiting; return the script for stdin, in the same round trip.
@@ -252,6 +250,6 @@ class ShellSession:
 
     def _terminate(self) -> None:
         """Let sshd (7.9 and later) end the shell and its foreground processes."""
-        if not self._channel.is_over:
+        if self._channel.is_granted and not self._channel.is_over:
             self._channel.request(b"signal", string(b"TERM"))
             self._channel.exit.wait(_END_SECONDS)
