@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import paramiko
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from paramiko import common
 
@@ -116,6 +116,7 @@ def at_login() -> Iterator[tuple[UserAuthentication, paramiko.Transport]]:
         yield UserAuthentication(client, "me", SECONDS), server
 
 
+@example([(common.MSG_EXT_INFO, b"\xff" * 8)])
 @settings(max_examples=EXAMPLES, derandomize=True)
 @given(st.lists(st.tuples(st.integers(1, 255), BODIES), min_size=1, max_size=10))
 def test_after_messages_of_all_kinds_a_connection_is_alive_or_ended(

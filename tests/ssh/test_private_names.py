@@ -26,6 +26,7 @@ SIGNATURES = [
     (T._parse_channel_open_failure, "self, m"),
     (T._parse_channel_open_success, "self, m"),
     (T._parse_disconnect, "self, m"),
+    (T._parse_ext_info, "self, msg"),
     (T._parse_global_request, "self, m"),
     (T._parse_newkeys, "self, m"),
     (T._parse_request_failure, "self, m"),

@@ -206,6 +206,13 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         message.get_int()
         self.disconnection = message.get_string().decode("utf-8", "replace")
 
+    def _parse_ext_info(self, message: Any) -> None:
+        """Refuse more extensions than the message can hold: paramiko would count to 2**32."""
+        if message.get_int() > len(message.asbytes()):
+            raise paramiko.SSHException("the server sent more extensions than fit")
+        message.rewind()
+        super()._parse_ext_info(message)
+
     def _parse_channel_open(self, message: Any) -> None:
         """Refuse a channel that the server opens; its kind may be any bytes."""
         message.get_string()
