@@ -30,7 +30,9 @@ class TypedText:
         if not self._asked:
             before, marker, data = (self._before + data).partition(self._marker)
             self._asked = bool(marker)
-            kept = 0 if marker else _beginning(self._marker, before)
+            # What ends like the marker's beginning may be that.
+            lengths = range(0 if marker else len(self._marker) - 1, 0, -1)
+            kept = next((one for one in lengths if before.endswith(self._marker[:one])), 0)
             self._before = before[len(before) - kept :]
             data = before[: len(before) - kept] + data
             if self._asked:
@@ -50,12 +52,6 @@ class TypedText:
             text, self._text = self._text, None
             return text
         return self._stdin.take() if self._stdin is not None else None
-
-
-def _beginning(marker: bytes, data: bytes) -> int:
-    """Return how many bytes at the end of `data` may begin the marker."""
-    lengths = range(len(marker) - 1, 0, -1)
-    return next((length for length in lengths if data.endswith(marker[:length])), 0)
 
 
 def _rewritten(script: bytes, rewrite: Callable[[str, str], str], secret: str) -> bytes:

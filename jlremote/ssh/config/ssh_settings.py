@@ -106,7 +106,11 @@ def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
     program = shutil.which("ssh")
     if program is None:
         return _read_without_ssh(asked, ssh_config)
-    return SshSettings(_parse(_run((program, *arguments(asked, ssh_config)), asked.host)))
+    values: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for line in _run((program, *arguments(asked, ssh_config)), asked.host).splitlines():
+        name, _, value = line.partition(" ")
+        values[name.lower()] += (value,)
+    return SshSettings(values)
 
 
 def _read_without_ssh(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
@@ -174,14 +178,6 @@ def _last_complaint(stderr: bytes) -> str:
         return "it is not a destination"
     text = " / ".join(lines[-3:]) or "no reason given"
     return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
-def _parse(text: str) -> dict[str, tuple[str, ...]]:
-    values: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
-    for line in text.splitlines():
-        name, _, value = line.partition(" ")
-        values[name.lower()] += (value,)
-    return values
 
 
 def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:

@@ -94,23 +94,17 @@ def expand_home(text: str) -> Path:
     As in ssh, one's own home folder is the one in the user database, whatever `HOME` says.
     """
     try:
-        if text == "~" or text.startswith("~/"):
-            return Path(_own_home() + text[1:])
+        if sys.platform != "win32" and (text == "~" or text.startswith("~/")):
+            import pwd
+
+            with contextlib.suppress(KeyError):  # the user has only a number, and ssh would refuse
+                return Path(pwd.getpwuid(os.getuid()).pw_dir + text[1:])
         return Path(text).expanduser()
     except RuntimeError as error:
         raise Usage(
             f"cannot find the home folder of `{text}` in your ssh config",
             hint="write the whole path there",
         ) from error
-
-
-def _own_home() -> str:
-    if sys.platform != "win32":
-        import pwd
-
-        with contextlib.suppress(KeyError):  # the user has only a number, and ssh would refuse
-            return pwd.getpwuid(os.getuid()).pw_dir
-    return str(Path.home())
 
 
 def _variable(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ import queue
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import paramiko
@@ -149,26 +150,19 @@ class UserAuthentication:
 
     @property
     def _handler_table(self) -> dict[int, Callable[[Any], None]]:
-        kinds = (common.MSG_SERVICE_ACCEPT, common.MSG_USERAUTH_FAILURE, _METHOD_SPECIFIC)
-        return {kind: self._queue(kind) for kind in kinds} | {
-            common.MSG_USERAUTH_SUCCESS: self._succeed,
-            common.MSG_USERAUTH_BANNER: self._show,
-        }
+        kinds: tuple[int, ...] = (common.MSG_USERAUTH_SUCCESS, common.MSG_USERAUTH_FAILURE)
+        kinds += (common.MSG_SERVICE_ACCEPT, _METHOD_SPECIFIC)
+        answers = {kind: partial(self._take, kind) for kind in kinds}
+        return {**answers, common.MSG_USERAUTH_BANNER: self._show}
 
-    def _queue(self, kind: int) -> Callable[[Any], None]:
-        def put(message: Any) -> None:
-            self._refused = self._refused or kind == common.MSG_USERAUTH_FAILURE
-            if not self._authenticated:  # nothing reads answers after that
-                self._answers.put((kind, message))
-
-        return put
-
-    def _succeed(self, message: Any) -> None:
+    def _take(self, kind: int, message: Any) -> None:
         if self._authenticated:
-            return
-        self._authenticated = True
-        self._transport._auth_trigger()  # compression begins with the very next packet
-        self._answers.put((common.MSG_USERAUTH_SUCCESS, message))
+            return  # nothing reads answers after that
+        self._refused = self._refused or kind == common.MSG_USERAUTH_FAILURE
+        if kind == common.MSG_USERAUTH_SUCCESS:
+            self._authenticated = True
+            self._transport._auth_trigger()  # compression begins with the very next packet
+        self._answers.put((kind, message))
 
     def _show(self, message: Any) -> None:
         if self._refused:

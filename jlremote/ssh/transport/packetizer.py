@@ -128,7 +128,9 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         while self.reader.keys is not None:
             plain = self.reader.read(self.reader.keys)
             if plain is None:
-                self._ask_for_exchange()
+                if not self._exchange_asked:  # either direction has reached the limit
+                    self._exchange_asked = True
+                    raise NeedRekeyException
                 continue
             message = paramiko.Message(plain[2 : len(plain) - plain[0]])
             message.seqno = (self.packets_read - 1) & _ALL
@@ -181,12 +183,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         """The next packet's sequence number, modulo 2**32; paramiko's count leaves out ours."""
         counted: int = self._Packetizer__sequence_number_in
         return (counted + (self.reader.keys.packets if self.reader.keys else 0)) & _ALL
-
-    def _ask_for_exchange(self) -> None:
-        """Let the transport renew the keys, once, when either direction has reached the limit."""
-        if not self._exchange_asked:
-            self._exchange_asked = True
-            raise NeedRekeyException
 
 
 def send_at_once(sock: socket.socket) -> None:

@@ -67,7 +67,8 @@ def verify(destination: Destination, blob: bytes, asker: Asker, address: str = "
     known = look_up(destination)
     certificate = _certificate(destination, blob)
     _refuse_revoked(destination, known, blob, certificate)
-    if _is_trusted_loopback(destination, address):
+    is_loopback = address.startswith("127.") or address == "::1"
+    if is_loopback and destination.host_key.trusts_loopback and not destination.host_key.alias:
         return
     if certificate is not None:
         problem = _certificate_problem(destination, known, certificate)
@@ -84,12 +85,6 @@ def verify(destination: Destination, blob: bytes, asker: Asker, address: str = "
     if any(line.marker == "" and line.blob == blob for line in known.portless):
         return
     _accept_new(destination, known, blob, asker)
-
-
-def _is_trusted_loopback(destination: Destination, address: str) -> bool:
-    rules = destination.host_key
-    is_loopback = address.startswith("127.") or address == "::1"
-    return rules.trusts_loopback and rules.alias is None and is_loopback
 
 
 def _certificate(destination: Destination, blob: bytes) -> Certificate | None:
@@ -171,7 +166,11 @@ def _accept_new(destination: Destination, known: KnownHost, blob: bytes, asker: 
     if strict == "ask":
         if destination.login.batch:
             raise _unknown(destination, blob, "`BatchMode` is `yes`")
-        answer = asker.ask(Question("host-key", _question(destination, blob), echo=True))
+        question = (
+            f"the authenticity of host '{destination.place}' cannot be established\n"
+            f"its {_shown(blob)}\nconnect, and remember this key"
+        )
+        answer = asker.ask(Question("host-key", question, echo=True))
         if answer.strip().lower() != "yes" and answer.strip() != fingerprint(blob):
             raise _unknown(destination, blob, "it was not accepted")
     _remember(destination, known, blob)
@@ -186,14 +185,6 @@ def _unknown(destination: Destination, blob: bytes, reason: str) -> HostKey:
         f"the key of `{destination.place}` is not known ({_shown(blob)}), and {reason}",
         hint=f"`ssh {''.join(options)}{destination.host}` asks whether to accept it; compare the"
         " fingerprint with the administrator's first",
-    )
-
-
-def _question(destination: Destination, blob: bytes) -> str:
-    return (
-        f"the authenticity of host '{destination.place}' cannot be established\n"
-        f"its {_shown(blob)}\n"
-        "connect, and remember this key"
     )
 
 
