@@ -18,10 +18,12 @@ def opening(to: Sequence[str | int]) -> tuple[bytes, bytes]:
 
     They are those of RFC 4254, section 7.2, and of section 2.4 of OpenSSH's PROTOCOL.
     """
-    if len(to) == 1:
-        return b"direct-streamlocal@openssh.com", string(str(to[0]).encode()) + bytes(8)
-    place = string(str(to[0]).encode()) + int(to[1]).to_bytes(4, "big")
-    return b"direct-tcpip", place + string(b"127.0.0.1") + bytes(4)
+    place = string(str(to[0]).encode())
+    match to[1:]:
+        case [int(port)]:
+            origin = string(b"127.0.0.1") + bytes(4)
+            return b"direct-tcpip", place + port.to_bytes(4, "big") + origin
+    return b"direct-streamlocal@openssh.com", place + bytes(8)
 
 
 def number(value: int) -> bytes:
