@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from jlremote.place.host.addresses import Target
-from jlremote.ssh.channels.channel_registry import KEPT, SessionSlots
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
@@ -32,29 +31,6 @@ def is_served(port: int) -> bool:
         return ask(port, b"hello") == b"hello"
     except OSError:  # closed, and so early that not even asking was possible
         return False
-
-
-def test_lasting_sessions_leave_two_for_commands() -> None:
-    slots = SessionSlots()
-    assert all(slots.keep(number) for number in range(KEPT))
-    assert not slots.keep("one more")
-    slots.end(0)
-    slots.end(0)
-    assert slots.keep("one more")
-
-
-def test_a_session_that_is_refused_ends_the_preemptible_ones_and_waits_only_for_commands() -> None:
-    slots, calls = SessionSlots(), list[bool]()
-    slots.lend("another", lambda: calls.append(True))
-    assert slots.keep("a terminal")
-    assert not slots.make_room(), "a terminal may last for hours"
-    assert len(calls) == 1
-    slots.end("another")
-    slots.begin_command("a command")
-    assert slots.make_room()
-    slots.end("a command")
-    assert not slots.make_room()
-    assert len(calls) == 1
 
 
 @pytest.mark.usefixtures("forward_sshd")

@@ -5,64 +5,29 @@ from __future__ import annotations
 import gc
 import socket
 import weakref
-from collections import deque
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-from paramiko import common
-from paramiko.transport import ChannelMap
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.bench.tunnel import part
 from tests.forward.parts import SwitchedGateway, connect, new_transport, serving
 from tests.lab.sshd import SSHServer
+from tests.ssh.channels.parts import Handler, Transport
 
 PACKET = 32 << 10
 MEGABYTE = 1 << 20
 
 
-class Eager:
-    """Takes all that comes, and has nothing to say."""
+class Eager(Handler):
+    """Takes all that comes."""
 
     def received(self, data: memoryview) -> int:
         return len(data)
 
-    def ignore(self) -> None:
-        pass
 
-    opened = ended = writable = closed = lost = ignore
-
-    def refused(self, reason: str) -> None:
-        raise AssertionError(reason)
-
-
-class Wire:
-    """A transport without a peer; counts what the far end may send on each channel."""
-
-    def __init__(self) -> None:
-        self.packetizer = self.reader = self
-        self.sinks: dict[int, Callable[[memoryview], None]] = {}
-        self.windows: dict[int, Callable[[int], None]] = {}
-        self.allowed: dict[int, int] = {}
-        self._channels = ChannelMap()
-        self.channels_seen: dict[int, bool] = {}
-        self.actions: deque[Callable[[], None]] = deque()
-
-    def call(self, action: Callable[[], None]) -> None:
-        self.actions.append(action)
-
-    def is_active(self) -> bool:
-        return True
-
-    def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
-        for parts in payloads:
-            message = b"".join(parts)
-            if message[:1] == common.cMSG_CHANNEL_WINDOW_ADJUST:
-                number, more = message[1:5], message[5:]
-                self.allowed[int.from_bytes(number, "big")] += int.from_bytes(more, "big")
-        return True
+class Wire(Transport):
+    """A transport without a peer; counts what the far end may send on its channel."""
 
     def channel(self, round_trip: float = 0.0) -> TunnelChannel:
         loop: Any = self
@@ -70,7 +35,8 @@ class Wire:
         made.ask(b"direct-tcpip")
         made.asked -= round_trip
         made._set_remote_channel(made._number, 2 * MEGABYTE, PACKET)
-        self.allowed[made._number] = made._window
+        self.allowed = made._window
+        self.sent.clear()
         return made
 
     def download(self, channel: TunnelChannel, count: int) -> int:
@@ -78,11 +44,12 @@ class Wire:
         most = 0
         for _ in range(0, count, PACKET):
             channel._take(memoryview(bytes(PACKET)))
-            self.allowed[channel._number] -= PACKET
-            assert self.allowed[channel._number] > 0, "the download stalls"
-            while self.actions:
-                self.actions.popleft()()
-            most = max(most, self.allowed[channel._number])
+            self.allowed -= PACKET
+            assert self.allowed > 0, "the download stalls"
+            self.run()
+            self.allowed += sum(int.from_bytes(adjust[5:], "big") for adjust in self.sent)
+            self.sent.clear()
+            most = max(most, self.allowed)
         return most
 
 

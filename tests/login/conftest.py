@@ -18,12 +18,8 @@ from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
 from tests.login.keychain import SecretService
 from tests.login.parts import PASSWORD, SESSION
-from tests.ssh.servers import PamServer
+from tests.ssh.servers import INTERACTIVE, ONLY_PASSWORD, PamServer, code_service
 
-# Without the two seconds that a wrong password costs elsewhere.
-_PASSWORD = "auth required pam_unix.so nodelay"
-_LET_IN = ("account required pam_permit.so", "session required pam_permit.so")
-_INTERACTIVE = ("UsePAM yes", "KbdInteractiveAuthentication yes")
 _CODES = tuple(str(number) for number in range(10000000, 10000030))
 
 
@@ -45,11 +41,13 @@ def session(account: Account) -> Iterator[HostServers]:
 
 
 @contextmanager
-def running(keys: Keys, engine: Engine, auth: Sequence[str], *options: str) -> Iterator[SSHServer]:
-    """Run a server whose PAM service asks what `auth` says."""
+def running(
+    keys: Keys, engine: Engine, service: Sequence[str], *options: str
+) -> Iterator[SSHServer]:
+    """Run a server with a PAM service of its own."""
     with PamServer(
         keys.authorized,
-        (*auth, *_LET_IN),
+        service,
         environment={"DOCKER_HOST": engine.url, "GOGC": LESS_GARBAGE},
         options=options,
         host_key_kinds=["ed25519"],
@@ -60,7 +58,7 @@ def running(keys: Keys, engine: Engine, auth: Sequence[str], *options: str) -> I
 @pytest.fixture(scope="session")
 def interactive_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
     """A server that asks for the password in its own words (keyboard-interactive)."""
-    with running(keys, engine, [_PASSWORD], *_INTERACTIVE) as server:
+    with running(keys, engine, ONLY_PASSWORD, *INTERACTIVE) as server:
         yield server
 
 
@@ -68,20 +66,18 @@ def interactive_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
 def password_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
     """A server that takes a password (the method `password`)."""
     options = ("UsePAM yes", "PasswordAuthentication yes", "MaxAuthTries 6")
-    with running(keys, engine, [_PASSWORD], *options) as server:
+    with running(keys, engine, ONLY_PASSWORD, *options) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def code_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
     """A server that asks for the password and then for a one-time code."""
-    with private_folder("codes") as folder:
-        secret = folder / "codes"
-        secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *_CODES, "")))
-        secret.chmod(0o400)
-        code = f"auth required pam_google_authenticator.so user=root secret={secret}"
-        with running(keys, engine, [_PASSWORD, code], *_INTERACTIVE) as server:
-            yield server
+    with (
+        private_folder("codes") as folder,
+        running(keys, engine, code_service(folder, _CODES), *INTERACTIVE) as server,
+    ):
+        yield server
 
 
 @pytest.fixture(scope="session")

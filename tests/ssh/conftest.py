@@ -16,17 +16,9 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.place import root
 from tests.lab.sshd import SSHServer, make_key
 from tests.ssh.laptop import Laptop
-from tests.ssh.servers import AgentProcess, PamServer
+from tests.ssh.servers import ONLY_PASSWORD, AgentProcess, PamServer
 
 PASSWORD = "correct horse"  # of an account that is made for the tests
-WITH_PASSWORDS = ("UsePAM yes", "PasswordAuthentication yes", "KbdInteractiveAuthentication no")
-
-# Without the two seconds that a wrong password costs elsewhere.
-ONLY_PASSWORD = (
-    "auth required pam_unix.so nodelay",
-    "account required pam_permit.so",
-    "session required pam_permit.so",
-)
 
 StartServer = Callable[..., SSHServer]
 

@@ -14,6 +14,15 @@ from tests.lab.place import LabError
 from tests.lab.programs import SYSTEM_PATH, run, wait_until
 from tests.lab.sshd import SSHServer
 
+# Without the two seconds that a wrong password costs elsewhere.
+ONLY_PASSWORD = (
+    "auth required pam_unix.so nodelay",
+    "account required pam_permit.so",
+    "session required pam_permit.so",
+)
+WITH_PASSWORDS = ("UsePAM yes", "PasswordAuthentication yes", "KbdInteractiveAuthentication no")
+INTERACTIVE = ("UsePAM yes", "KbdInteractiveAuthentication yes")
+
 
 class AgentProcess:
     """A real ssh-agent on a socket of its own."""
@@ -89,6 +98,15 @@ class SpecialServer(SSHServer):
     def _listens_or_ended(self) -> bool:
         assert self._process is not None
         return "Server listening" in self.log_text() or self._process.poll() is not None
+
+
+def code_service(folder: Path, codes: Sequence[str]) -> tuple[str, ...]:
+    """Return the PAM service that asks for a password, and then for a code that is good once."""
+    secret = folder / "codes"
+    secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *codes, "")))
+    secret.chmod(0o400)
+    code = f"auth required pam_google_authenticator.so user=root secret={secret}"
+    return (ONLY_PASSWORD[0], code, *ONLY_PASSWORD[1:])
 
 
 class PamServer(SpecialServer):

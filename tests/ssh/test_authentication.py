@@ -14,9 +14,16 @@ from tests.lab.accounts import Account
 from tests.lab.programs import load, run
 from tests.lab.sshd import SSHServer, make_key
 from tests.login.keychain import MemoryKeychain
-from tests.ssh.conftest import ONLY_PASSWORD, PASSWORD, WITH_PASSWORDS, StartServer, sign
+from tests.ssh.conftest import PASSWORD, StartServer, sign
 from tests.ssh.laptop import HOST, Laptop, Person, logins
-from tests.ssh.servers import AgentProcess, PamServer
+from tests.ssh.servers import (
+    INTERACTIVE,
+    ONLY_PASSWORD,
+    WITH_PASSWORDS,
+    AgentProcess,
+    PamServer,
+    code_service,
+)
 
 CODES = tuple(f"{number:08}" for number in range(10000001, 10000013))
 
@@ -162,18 +169,8 @@ def passwords(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
 @pytest.fixture
 def interactive(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
     """A server that asks for the password, and then for a code that is good once."""
-    folder = laptop.folder
-    secret = folder / "codes"
-    secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *CODES, "")))
-    secret.chmod(0o400)
-    service = (
-        "auth required pam_unix.so nodelay",
-        f"auth required pam_google_authenticator.so user=root secret={secret}",
-        "account required pam_permit.so",
-        "session required pam_permit.so",
-    )
-    options = ("UsePAM yes", "KbdInteractiveAuthentication yes")
-    with PamServer(laptop.authorize(), service, options=options) as server:
+    service = code_service(laptop.folder, CODES)
+    with PamServer(laptop.authorize(), service, options=INTERACTIVE) as server:
         laptop.knows(server)
         laptop.configure(server, account, "PreferredAuthentications keyboard-interactive")
         yield server

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from jlremote.errors import HostKey, HostKeyChanged, NeedsAuthentication, Usage
+from jlremote.errors import HostKey, HostKeyChanged, Usage
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, make_key
 from tests.outages.parts import within
-from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer, sign
+from tests.ssh.conftest import PASSWORD, StartServer, sign
 from tests.ssh.laptop import Laptop, Person, logins
+from tests.ssh.servers import WITH_PASSWORDS
 
 
 def host_public(server: SSHServer, index: int = 0) -> str:
@@ -30,24 +30,6 @@ def stranger(start: StartServer, laptop: Laptop, account: Account) -> SSHServer:
     running = start(known=False)
     laptop.configure(running, account)
     return running
-
-
-def test_an_unknown_key_is_asked_about_with_its_fingerprint_and_remembered(
-    stranger: SSHServer, laptop: Laptop
-) -> None:
-    person = Person(["yes"])
-    with laptop.connected(person=person):
-        pass
-    shown = subprocess.run(
-        ("ssh-keygen", "-l", "-f", str(stranger.host_keys[0])),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()[1]
-    assert person.kinds() == ["host-key"]
-    assert shown in person.asked[0].text
-    assert laptop.known_hosts.read_text() == f"{place(stranger)} {host_public(stranger)}\n"
-    assert laptop.get_in()
 
 
 @pytest.mark.parametrize("hashed", ["yes", "no"])
@@ -75,17 +57,6 @@ def test_a_new_line_is_the_one_that_ssh_writes(
         assert (our_name[:3], len(our_name)) == (their_name[:3], len(their_name)) == ("|1|", 60)
     else:
         assert our_name == their_name
-
-
-def test_the_fingerprint_is_an_answer_and_another_one_is_not(
-    stranger: SSHServer, laptop: Laptop
-) -> None:
-    assert isinstance(laptop.ours("SHA256:AAAA"), HostKey)
-    person = Person()
-    with pytest.raises(NeedsAuthentication), laptop.connected(person=person):
-        pass
-    shown = person.asked[0].text.split("SHA256:")[1].split()[0]
-    assert laptop.ours(f"SHA256:{shown}") is None
 
 
 SETTINGS = ("ask", "yes", "no", "accept-new")
@@ -214,55 +185,48 @@ def test_a_wildcard_a_negation_and_a_name_without_port_count_as_with_ssh(
         assert (laptop.ours() is None, laptop.theirs() is None) == (way, way), line
 
 
-@pytest.fixture
-def certified(start: StartServer, laptop: Laptop, account: Account) -> tuple[SSHServer, Path]:
-    """A server that shows a certificate, and the authority that may sign it."""
-    authority = make_key(laptop.folder / "authority")
-    host_key = make_key(laptop.folder / "host")
-    certificate = sign(authority, host_key.with_suffix(".pub"), "-h", "-n", "127.0.0.1,myalias")
-    server = start(
-        [f"HostKey {host_key}", f"HostCertificate {certificate}"], known=False, host_key_kinds=()
-    )
-    laptop.configure(server, account, "StrictHostKeyChecking yes")
-    return server, authority
-
-
-def test_a_certificate_of_a_trusted_authority_needs_no_line_of_its_own(
-    certified: tuple[SSHServer, Path], laptop: Laptop
-) -> None:
-    _, authority = certified
-    public = authority.with_suffix(".pub").read_text()
-    for pattern, way in (("[127.0.0.1]:*", True), ("*.example.org", False)):
-        laptop.known_hosts.write_text(f"@cert-authority {pattern} {public}")
-        assert (laptop.ours() is None, laptop.theirs() is None) == (way, way), pattern
-
-
-@pytest.mark.parametrize(
-    ("options", "way"),
-    [
-        (("-h", "-n", "127.0.0.1"), True),
-        (("-h", "-n", "other.example.org"), False),
-        (("-h", "-n", "127.0.0.1", "-V", "20200101:20200201"), False),
-        (("-n", "127.0.0.1"), False),
-    ],
-    ids=["right", "another name", "expired", "a user's certificate"],
-)
-def test_a_certificate_counts_only_for_its_name_time_and_purpose(
-    options: tuple[str, ...], way: bool, start: StartServer, laptop: Laptop, account: Account
-) -> None:
+def certified(
+    start: StartServer, laptop: Laptop, account: Account, *options: str
+) -> tuple[SSHServer, str]:
+    """Return a server with a certificate that was signed so, and its authority's public key."""
     authority, host_key = make_key(laptop.folder / "ca"), make_key(laptop.folder / "host")
     certificate = sign(authority, host_key.with_suffix(".pub"), *options)
     server = start(
         [f"HostKey {host_key}", f"HostCertificate {certificate}"], known=False, host_key_kinds=()
     )
     laptop.configure(server, account, "StrictHostKeyChecking yes")
-    laptop.known_hosts.write_text(f"@cert-authority * {authority.with_suffix('.pub').read_text()}")
+    return server, authority.with_suffix(".pub").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "pattern", "way"),
+    [
+        (("-h", "-n", "127.0.0.1,myalias"), "[127.0.0.1]:*", True),
+        (("-h", "-n", "127.0.0.1"), "*.example.org", False),
+        (("-h", "-n", "other.example.org"), "*", False),
+        (("-h", "-n", "127.0.0.1", "-V", "20200101:20200201"), "*", False),
+        (("-n", "127.0.0.1"), "*", False),
+    ],
+    ids=["right", "another line", "another name", "expired", "a user's certificate"],
+)
+def test_a_certificate_counts_only_for_its_name_time_and_purpose(
+    options: tuple[str, ...],
+    pattern: str,
+    way: bool,
+    start: StartServer,
+    laptop: Laptop,
+    account: Account,
+) -> None:
+    server, public = certified(start, laptop, account, *options)
+    laptop.known_hosts.write_text(f"@cert-authority {pattern} {public}")
     assert (laptop.ours() is None, laptop.theirs() is None) == (way, way)
     assert way or logins(server) == []
 
 
-def test_a_revoked_authority_is_refused(certified: tuple[SSHServer, Path], laptop: Laptop) -> None:
-    public = certified[1].with_suffix(".pub").read_text()
+def test_a_revoked_authority_is_refused(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    _, public = certified(start, laptop, account, "-h", "-n", "127.0.0.1")
     laptop.known_hosts.write_text(f"@cert-authority * {public}@revoked * {public}")
     assert isinstance(laptop.ours(), HostKey)
     assert laptop.theirs() is not None

@@ -19,8 +19,9 @@ from tests.lab.ports import free_port
 from tests.lab.sshd import SSHServer, make_key
 from tests.long import LONG
 from tests.rows import REPOSITORY
-from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer
+from tests.ssh.conftest import PASSWORD, StartServer
 from tests.ssh.laptop import HOST, Laptop
+from tests.ssh.servers import WITH_PASSWORDS
 
 IN, OUT = True, False
 _PIPE = Path(__file__).with_name("proxy_program.py")
@@ -140,6 +141,7 @@ ROWS = (
     Row("ProxyCommand in a pipeline", ("ProxyCommand true && {python} {pipe} %h %p",), OUT),
     Row("ProxyUseFdpass", ("ProxyCommand {python} {pipe} --pass %h %p", "ProxyUseFdpass yes"), IN),
     Row("ProxyJump in circles", ("ProxyJump 127.0.0.1",), OUT),
+    Row("Include and Match", ("Include {folder}/included", "Match exec true"), IN),
     Row("Ciphers without GCM", ("Ciphers aes256-ctr",), IN),
     Row("KexAlgorithms curve25519-sha256 alone", ("KexAlgorithms curve25519-sha256",), IN),
     Row(
@@ -170,35 +172,7 @@ ROWS = (
 )
 
 
-# They add no branch of ours to what other rows and the tests of `config` show.
-REPEATS = (
-    Row("IdentityFile missing", ("IdentityFile {folder}/none", "IdentitiesOnly yes"), IN),
-    Row("PreferredAuthentications password", ("PreferredAuthentications password",), OUT),
-    Row("PubkeyAcceptedAlgorithms with ours", ("PubkeyAcceptedAlgorithms ssh-ed25519",), IN),
-    Row("StrictHostKeyChecking ask, yes", (), IN, known=False, answers=("yes",)),
-    Row("StrictHostKeyChecking no", ("StrictHostKeyChecking no",), IN, known=False),
-    Row("AddressFamily inet", ("AddressFamily inet",), IN),
-    Row("AddressFamily inet6, IPv4 server", ("AddressFamily inet6",), OUT),
-    Row("BindAddress that is not ours", ("BindAddress 192.0.2.1",), OUT),
-    Row("BindAddress that is no address", ("BindAddress ü..x",), OUT),
-    Row("Compression yes", ("Compression yes",), IN),
-    Row("Port from the config", ("Port 1",), OUT),
-    Row("ProxyCommand none", ("ProxyCommand none",), IN),
-    Row("ProxyJump none", ("ProxyJump none",), IN),
-    Row("MACs", ("Ciphers aes128-ctr", "MACs hmac-sha2-512"), IN),
-    Row("KexAlgorithms", ("KexAlgorithms ecdh-sha2-nistp384",), IN),
-    Row("HostKeyAlgorithms the server lacks", ("HostKeyAlgorithms rsa-sha2-512",), OUT),
-    Row("Include", ("Include {folder}/included",), IN),
-    Row("Match exec", ("Match exec true", "IdentityFile {folder}/none"), IN),
-    Row("RekeyLimit", ("RekeyLimit 64K",), IN),
-    Row("a MAC that is not safe", (), OUT, ("Ciphers aes128-ctr", "MACs hmac-sha1-96")),
-    Row("ProxyCommand that fails", ("ProxyCommand echo broken >&2; exit 3",), OUT),
-)
-
-
-@pytest.mark.parametrize(
-    "row", [*ROWS, *map(LONG, REPEATS)], ids=lambda row: row.name.replace(" ", "-")
-)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "-"))
 def test_ssh_and_jlr_both_log_in_or_both_fail(
     row: Row, shared: StartServer, shared_key: Path, key_folder: Path, account: Account
 ) -> None:
@@ -290,5 +264,5 @@ def test_connect_timeout_ends_a_silent_server_as_with_ssh(
 
 def test_every_setting_of_the_matrix_is_in_the_document() -> None:
     text = (REPOSITORY / "docs/ssh.md").read_text(encoding="utf-8")
-    settings = {line.split()[0] for row in (*ROWS, *REPEATS) for line in row.settings}
+    settings = {line.split()[0] for row in ROWS for line in row.settings}
     assert {name for name in settings if f"`{name}" not in text} == {"NoSuchSetting"}

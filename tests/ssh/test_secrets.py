@@ -1,10 +1,7 @@
-"""The keychain: a real Secret Service, and backends that lie, hang, fail or are none."""
+"""The keychain: backends that lie, hang, fail or are none; `login` has a real one."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -129,31 +126,6 @@ def test_of_several_backends_the_first_real_one_is_used(monkeypatch: pytest.Monk
     assert open_secrets() is None
 
 
-def in_session(before: str, folder: Path, deadline: float = 10) -> dict[str, Any]:
-    """Run the program in a D-Bus session of its own, after the shell commands `before`."""
-    for program in ("dbus-run-session", "gnome-keyring-daemon"):
-        if shutil.which(program) is None:
-            pytest.skip(f"`{program}` is not installed")
-    command = f"{before} exec {sys.executable} -m tests.ssh.keychain_program {deadline}"
-    done = subprocess.run(
-        ("dbus-run-session", "--", "sh", "-c", command),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=REPOSITORY,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "XDG_RUNTIME_DIR": str(folder),
-            "XDG_DATA_HOME": str(folder / "data"),
-        },
-        check=False,
-    )
-    assert done.stdout, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
-
-
 def test_opening_a_keychain_starts_no_program() -> None:
     program = """if True:
         import sys
@@ -169,13 +141,3 @@ def test_opening_a_keychain_starts_no_program() -> None:
     argv = (sys.executable, "-c", program)
     ran = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert ran.stdout.split("\n")[0] == "[] True"
-
-
-UNLOCK = "printf {} | gnome-keyring-daemon --unlock --components=secrets >/dev/null;"
-
-
-def test_a_real_secret_service_keeps_and_forgets(tmp_path: Path) -> None:
-    told = in_session(UNLOCK.format("pw"), tmp_path)
-    assert "SecretService" in told["name"]
-    assert (told["unknown"], told["kept"], told["read"]) == (None, True, "correct horse")
-    assert (told["forgotten"], told["again"], told["after"]) == (True, False, None)

@@ -1,7 +1,8 @@
-"""A tunnel channel and the registry that channels of one connection share."""
+"""A tunnel channel, the registry that channels of one connection share, and their loop."""
 
 from __future__ import annotations
 
+import logging
 import struct
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from paramiko import Message, common
 
 from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, FIRST_WINDOW, ChannelRegistry
+from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.wire_format import opening
 from tests.ssh.channels.parts import Handler, Transport
@@ -123,3 +125,21 @@ def test_windows_grow_with_the_round_trip_until_too_much_is_unread(transport: Tr
     assert registry.grown(1 << 30) == FIRST_WINDOW
     registry.unread(-BUFFER_LIMIT - 1)
     assert registry.grown(1 << 30) == 4_800_000
+
+
+def test_an_error_of_one_handler_does_not_end_the_loop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop, done = EventLoop(), list[bool]()
+
+    def fail() -> None:
+        raise ValueError("one connection's")
+
+    with caplog.at_level(logging.ERROR):
+        loop.call(fail)
+        loop.call(lambda: done.append(True))
+        loop.call(loop.stop)
+        loop.run()
+    loop.close()
+    assert done == [True]
+    assert "one connection's" in caplog.text

@@ -107,8 +107,9 @@ def test_a_broken_certificate_is_refused(known: Path) -> None:
 def test_the_hint_is_a_command_that_really_asks(
     strict: str, batch: bool, command: str, known: Path
 ) -> None:
+    person = Person("SHA256:AAAA")  # of another key
     with pytest.raises(HostKey) as caught:
-        verify(destination(known, strict=strict, batch=batch), wire_blob(new_key()), Person("no"))
+        verify(destination(known, strict=strict, batch=batch), wire_blob(new_key()), person)
     assert str(caught.value.hint).startswith(f"{command} asks whether to accept it")
 
 
