@@ -113,11 +113,7 @@ class Connection:
         return MENDING + self._head() + script
 
     def probe(self, timeout: float) -> float:
-        """Return the seconds until the host answered, or sent anything late in that time.
-
-        Raises:
-            LinkLost: no answer within `timeout` seconds.
-        """
+        """Return the seconds until the host answered; `LinkLost` if it did not in time."""
         return self.transport.probe(timeout)
 
     def refusal(self, to: Sequence[str | int], timeout: float) -> str | None:

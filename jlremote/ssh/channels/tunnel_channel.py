@@ -20,7 +20,7 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW, LARGEST_PACKET, ChannelRegistry
-from jlremote.ssh.transport.packet_reader import PacketReader
+from jlremote.ssh.transport.packetizer import PacketReader
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")

@@ -54,9 +54,9 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         *,
         limits: WaitLimits | None = None,
     ) -> None:
-        self._gateway = gateway
-        self._hostname = hostname
-        self._limits = limits or WaitLimits()
+        self._server = functools.partial(
+            _Server, gateway=gateway, hostname=hostname, limits=limits or WaitLimits()
+        )
         self.local_port = local_port
         self._started = False
         super().__init__(
@@ -110,9 +110,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         self._started = True  # the gateway is asked at every connection
 
     def _make_ssh_forward_server_class(self, _remote: Any) -> Any:
-        return functools.partial(
-            _Server, gateway=self._gateway, hostname=self._hostname, limits=self._limits
-        )
+        return self._server
 
     def _make_ssh_forward_handler_class(self, remote: Any) -> type:
         return type("NoHandler", (), {"remote_address": remote})  # `_Server` accepts by itself

@@ -1,7 +1,7 @@
 """The login: keys, agents, passwords and second factors.
 
 Read `methods`, which tries them, and `user_authentication`, their messages.
-Keys: `identities`, `agent`, `key_files`. Secrets: `credentials`.
+Keys: `identities` and `agent`. Secrets: `credentials`.
 
 Why not paramiko's own login? It asks on the thread that reads the connection, signs with keys that
 the server does not want, hides which methods remain, and its agent client has no deadline.

@@ -15,8 +15,16 @@ from jlremote.errors import Authentication
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.login.agent import Agent, AgentFailure
 from jlremote.ssh.login.credentials import Credentials, passphrase_account, password_account
-from jlremote.ssh.login.identities import Identity, algorithms_for, gather
-from jlremote.ssh.login.key_files import PassphraseNeeded, PrivateKey, UnusableKey, load, sign
+from jlremote.ssh.login.identities import (
+    Identity,
+    PassphraseNeeded,
+    PrivateKey,
+    UnusableKey,
+    algorithms_for,
+    gather,
+    load,
+    sign,
+)
 from jlremote.ssh.login.user_authentication import Challenge, Outcome, UserAuthentication
 from jlremote.ssh.trust.host_certificates import public_blob
 from jlremote.text import one_line

@@ -21,7 +21,7 @@ From the browser to Jupyter:
 From Jupyter to the browser:
 
 5. On the host: sshd, or the relay and sshd, read Jupyter's socket as far as the windows permit.
-6. Transport's thread: `PacketReader.read` (`packet_reader.py`) receives up to 1 MiB at once and
+6. Transport's thread: `PacketReader.read` (`packetizer.py`) receives up to 1 MiB at once and
    decrypts packet by packet. Data goes to the channel's sink, other messages to paramiko.
 7. Same thread: `TunnelChannel._take` counts the window, and `SocketBridge.received` writes to the
    browser's socket, straight from the packet's memory. A relay's frames are taken apart between
@@ -33,6 +33,6 @@ From Jupyter to the browser:
 Behind a jump host the connection's socket is one end of a pair; a `SocketBridge` over the jump
 host's connection has the other (`connect.py`).
 
-Read `server_socket`, `transport`, `packetizer` and `packet_reader`. `algorithms` and
+Read `server_socket`, `transport` and `packetizer`. `algorithms` and
 `paramiko_defaults` hold choices. `tests/ssh/test_private_names.py` lists what we rely on.
 """

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from jlremote.ssh.login import agent as agent_module
 from jlremote.ssh.login.agent import Agent
-from jlremote.ssh.login.key_files import UnusableKey, load, public_half
+from jlremote.ssh.login.identities import UnusableKey, load, public_half
 from jlremote.ssh.wire_format import string
 
 Answer = Callable[[bytes], bytes]

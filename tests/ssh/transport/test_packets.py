@@ -12,8 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from paramiko import common
 
-from jlremote.ssh.transport.packet_reader import BLOCK, DATA
-from jlremote.ssh.transport.packetizer import Packetizer, send_at_once
+from jlremote.ssh.transport.packetizer import BLOCK, DATA, Packetizer, send_at_once
 
 IV = bytes(range(12))
 
