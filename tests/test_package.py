@@ -15,8 +15,8 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-from hatch_build import COMPLETIONS, ROOT, man_pages
 
+from hatch_build import COMPLETIONS, ROOT, man_pages
 from jlremote import __version__
 from tests.long import LONG
 

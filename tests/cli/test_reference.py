@@ -11,8 +11,8 @@ import subprocess
 
 import click
 import pytest
-from hatch_build import contexts, man_pages, reference, written
 
+from hatch_build import contexts, man_pages, reference, written
 from jlremote.cli.completion.shell_answers import Bash
 from jlremote.cli.program import jlr
 

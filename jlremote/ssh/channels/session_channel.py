@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from jlremote.ssh.channels.channel_registry import BUSY_PAUSE, PAUSES
@@ -138,7 +139,7 @@ class ScriptChannel(SessionChannel):
     """
 
     def __init__(self, transport: Any) -> None:
-        super().__init__(transport, self, self)
+        super().__init__(transport, self, self, partial(self._keep, "stderr"))
         self.wake = threading.Event()
         self.answered = threading.Event()
         self.exit = threading.Event()
@@ -177,18 +178,12 @@ class ScriptChannel(SessionChannel):
         self.lost()
 
     def received(self, data: memoryview) -> int:
-        self._keep("stdout", data)
-        return 0
+        return len(data) - self._keep("stdout", data)
 
-    def _feed_extended(self, message: Any) -> None:
-        message.get_int()
-        data = message.get_binary()
-        self._keep("stderr", data)
-        self._count(len(data), len(data))
-
-    def _keep(self, stream: Stream, data: Piece) -> None:
+    def _keep(self, stream: Stream, data: Piece) -> int:
         self._output.append((stream, data))
         self.wake.set()
+        return len(data)
 
     def ended(self) -> None:
         self.has_ended = True

@@ -58,7 +58,7 @@ class TunnelChannel:
 
     Public methods are for the loop's thread, but for `consumed` and `fail`. The transport calls
     those with paramiko's names, which begin with an underscore, and `on_stderr` with a session's
-    standard error.
+    standard error; it returns how many bytes it kept.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class TunnelChannel:
         transport: Any,
         handler: ChannelHandler,
         loop: ChannelLoop,
-        on_stderr: Callable[[bytes], None] = lambda _: None,
+        on_stderr: Callable[[bytes], int] = lambda _: 0,
     ) -> None:
         self._transport = transport
         self._registry = ChannelRegistry.of(transport)
@@ -243,8 +243,7 @@ class TunnelChannel:
     def _feed_extended(self, message: Any) -> None:
         message.get_int()
         data = message.get_binary()
-        self._on_stderr(data)
-        self._count(len(data), 0)
+        self._count(len(data), self._on_stderr(data))
 
     def _window_adjust(self, message: Any) -> None:
         self._widen(message.get_int())

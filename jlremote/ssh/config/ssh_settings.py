@@ -107,7 +107,10 @@ def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
     if program is None:
         return _read_without_ssh(asked, ssh_config)
     values: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
-    for line in _run((program, *arguments(asked, ssh_config)), asked.host).splitlines():
+    options = {"-F": ssh_config, "-l": asked.user, "-p": asked.port, "-J": asked.jump}
+    given = [(option, str(value)) for option, value in options.items() if value is not None]
+    argv = (program, "-G", *itertools.chain(*given), "--", asked.host)
+    for line in _run(argv, asked.host).splitlines():
         name, _, value = line.partition(" ")
         values[name.lower()] += (value,)
     return SshSettings(values)
@@ -141,13 +144,6 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
         setting: tuple(value) if isinstance(value, list) else (str(value),)
         for setting, value in values.items()
     }
-
-
-def arguments(asked: RequestedHost, ssh_config: Path | None) -> tuple[str, ...]:
-    """Return the arguments with which `ssh` prints its settings for a host."""
-    values = {"-F": ssh_config, "-l": asked.user, "-p": asked.port, "-J": asked.jump}
-    given = [(option, str(value)) for option, value in values.items() if value is not None]
-    return ("-G", *itertools.chain(*given), "--", asked.host)
 
 
 def _run(argv: tuple[str, ...], host: str) -> str:

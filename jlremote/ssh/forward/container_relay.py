@@ -215,9 +215,10 @@ class Relay:
         self._lost = True
         self.ended()
 
-    def _note_complaint(self, data: bytes) -> None:
+    def _note_complaint(self, data: bytes) -> int:
         if not self._begun:
             self._complaint = (self._complaint + data)[-_COMPLAINT_LIMIT:]
+        return 0
 
     def _parse(self, data: memoryview) -> None:
         while data:

@@ -10,14 +10,8 @@ from jlremote.ssh.config.destination import Algorithms
 from jlremote.ssh.trust.host_certificates import CERTIFICATE_SUFFIX
 
 # AES-GCM is three times as fast as CTR with a MAC here; no CBC, no 3DES.
-CIPHERS = (
-    "aes128-gcm@openssh.com",
-    "aes256-gcm@openssh.com",
-    "aes128-ctr",
-    "aes192-ctr",
-    "aes256-ctr",
-)
-_SEALING = CIPHERS[:2]
+_SEALING = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+CIPHERS = (*_SEALING, "aes128-ctr", "aes192-ctr", "aes256-ctr")
 # For CTR only; no MD5, no SHA-1.
 MACS = (
     "hmac-sha2-256-etm@openssh.com",
@@ -70,11 +64,14 @@ def offer(allowed: Algorithms, known: Sequence[str], *, compression: bool) -> Of
     sealing = tuple(name for name in ciphers if name in _SEALING)
     if sealing and allowed.macs is not None and not set(MACS) & set(allowed.macs):
         ciphers, allowed = sealing, replace(allowed, macs=None)  # no MAC will be used
+    host_keys = tuple(sorted(HOST_KEYS, key=lambda name: name not in known))
+    if CERTIFICATE_SUFFIX in known:
+        host_keys = (*(name + CERTIFICATE_SUFFIX for name in host_keys), *host_keys)
     return Offer(
         ciphers=ciphers,
         macs=_within(MACS, allowed.macs, "MACs"),
         key_exchange=_within(KEY_EXCHANGE, allowed.key_exchange, "KexAlgorithms"),
-        host_keys=_within(_host_keys(known), allowed.host_keys, "HostKeyAlgorithms"),
+        host_keys=_within(host_keys, allowed.host_keys, "HostKeyAlgorithms"),
         compression=compression,
     )
 
@@ -84,14 +81,6 @@ def is_sealed(ciphers: Sequence[str], server: Mapping[str, Sequence[str]]) -> bo
     lists = (server["client_encrypt_algo_list"], server["server_encrypt_algo_list"])
     agreed = [next((name for name in ciphers if name in names), None) for names in lists]
     return all(name in _SEALING for name in agreed)
-
-
-def _host_keys(known: Sequence[str]) -> tuple[str, ...]:
-    first = [name for name in HOST_KEYS if name in known]
-    plain = (*first, *(name for name in HOST_KEYS if name not in known))
-    if CERTIFICATE_SUFFIX not in known:
-        return plain
-    return (*(name + CERTIFICATE_SUFFIX for name in plain), *plain)
 
 
 def _within(

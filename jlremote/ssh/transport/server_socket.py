@@ -41,17 +41,7 @@ def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
         OSError: none did; the error is that of the address that failed last.
         NameNotResolved: there is no address of the wanted family.
     """
-    addresses = list(dict.fromkeys(_addresses(destination)))
-    if not addresses:
-        raise NameNotResolved(
-            f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
-            hint="check `AddressFamily` in your ssh config",
-        )
-    return _Caller(destination, greeting).call(addresses)
-
-
-def _addresses(destination: Destination) -> list[_Address]:
-    host, family = destination.hostname, _FAMILIES.get(destination.address_family, socket.AF_UNSPEC)
+    host, family = destination.hostname, _FAMILIES.get(destination.address_family, 0)
     try:
         answers = socket.getaddrinfo(host, destination.port, family, socket.SOCK_STREAM)
     except UnicodeError as error:  # a part between dots is empty or has more than 63 letters
@@ -59,7 +49,14 @@ def _addresses(destination: Destination) -> list[_Address]:
             f"`{host}` cannot be the name of a host: {error.__cause__ or error}",
             hint="check the name, and `HostName` in your ssh config",
         ) from error
-    return [(answer[0], answer[4]) for answer in answers]
+    found: list[_Address] = [(answer[0], answer[4]) for answer in answers]
+    addresses = list(dict.fromkeys(found))
+    if not addresses:
+        raise NameNotResolved(
+            f"`{host}` has no address of the family `{destination.address_family}`",
+            hint="check `AddressFamily` in your ssh config",
+        )
+    return _Caller(destination, greeting).call(addresses)
 
 
 @dataclass(frozen=True)

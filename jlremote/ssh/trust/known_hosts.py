@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,14 +58,9 @@ class KnownKey:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    if pattern.startswith(_HASH_MAGIC):
-        return _matches_hashed(pattern, name)
-    # In fnmatch `[…]` is a set of letters; here it encloses a name with a port.
-    literal = re.sub(r"\[", "[[]", pattern.lower())
-    return fnmatch.fnmatchcase(name.lower(), literal)
-
-
-def _matches_hashed(pattern: str, name: str) -> bool:
+    if not pattern.startswith(_HASH_MAGIC):
+        # In fnmatch `[…]` is a set of letters; here it encloses a name with a port.
+        return fnmatch.fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]"))
     salt_text, _, hash_text = pattern.removeprefix(_HASH_MAGIC).partition("|")
     try:
         salt, expected = base64.b64decode(salt_text), base64.b64decode(hash_text)
