@@ -87,8 +87,7 @@ class Connection:
     def run_preemptible(self, script: bytes, output: Output) -> bool:
         """Run `script` until it ends or another command needs its session.
 
-        Its stdin stays open until then. Return whether the script ended by itself. Errors are those
-        of `execute`.
+        Its stdin stays open until then. Return whether it ended by itself; errors as of `execute`.
         """
         pieces, preempted = StdinPieces(), threading.Event()
         pieces.open()
@@ -120,10 +119,8 @@ class Connection:
         """Return why the server does not connect to a port or a unix socket; `None` if it does.
 
         A port on which nothing listens or answers counts as connected to. OpenSSH gives no reason
-        about sockets: `AllowStreamLocalForwarding no` looks like a path that is absent.
-
-        Raises:
-            LinkLost: the connection broke, or there was no answer within `timeout` seconds.
+        about sockets: `AllowStreamLocalForwarding no` looks like a path that is absent. `LinkLost`
+        if the connection broke, or there was no answer within `timeout` seconds.
         """
         channel = ScriptChannel(self.transport)
         channel.ask(*opening(to))

@@ -32,11 +32,7 @@ def number(value: int) -> bytes:
 
 
 def take_string(data: bytes) -> tuple[bytes, bytes]:
-    """Return the first string of `data` and the rest.
-
-    Raises:
-        ValueError: `data` ends too early.
-    """
+    """Return the first string of `data` and the rest; `ValueError` if it ends too early."""
     size = int.from_bytes(data[:4], "big")
     if len(data) < 4 + size:
         raise ValueError("an SSH string ends too early")

@@ -31,11 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class EventLoop:
-    """Watches sockets, and runs the actions of other threads in its own thread.
-
-    Attributes:
-        piece: a buffer of `PIECE` bytes that every handler may use while it runs.
-    """
+    """Watches sockets, and runs the actions of other threads in its own thread."""
 
     def __init__(self) -> None:
         # epoll or kqueue where they are: select() ends at file descriptor 1023.
@@ -49,7 +45,7 @@ class EventLoop:
         self._signalled = self._stopping = False
         self._thread: int | None = None
         self._started: threading.Thread | None = None
-        self.piece = memoryview(bytearray(PIECE))
+        self.piece = memoryview(bytearray(PIECE))  # for every handler while it runs
         self._selector.register(self._woken, READ, self._wake)
 
     def watch(self, sock: socket.socket, old: int, new: int, handler: Handler) -> None:

@@ -125,28 +125,20 @@ class ScriptChannel(SessionChannel):
 
     The transport's thread leaves here what comes, and sets `wake`. So this is the handler and the
     loop of the channel, too.
-
-    Attributes:
-        wake: set when something has come, or there is room to send more.
-        answered: set once the server has granted or refused the channel, or is gone.
-        exit: set once `exit_status` is known, or will never be.
-        exited_at: when it came, in seconds of the monotonic clock; output may follow it.
-        is_granted: whether the server opened the channel.
-        refusal: why it did not; sshd says no more than "open failed" of a session.
-        is_accepted: whether it accepted the last request that wanted a reply.
-        has_ended: whether the far end sends no more output.
-        is_over: whether the far end has closed the channel, or is gone.
     """
 
     def __init__(self, transport: Any) -> None:
         super().__init__(transport, self, self, partial(self._keep, "stderr"))
-        self.wake = threading.Event()
-        self.answered = threading.Event()
-        self.exit = threading.Event()
+        self.wake = threading.Event()  # something has come, or there is room to send more
+        self.answered = threading.Event()  # the server granted or refused the channel, or is gone
+        self.is_granted = False
+        self.refusal: str | None = None  # sshd says no more than "open failed" of a session
+        self.is_accepted = False  # the last request that wanted a reply
+        self.exit = threading.Event()  # `exit_status` is known, or will never be
         self.exit_status: int | None = None
-        self.exited_at = 0.0
-        self.is_granted = self.is_accepted = self.has_ended = self.is_over = False
-        self.refusal: str | None = None
+        self.exited_at = 0.0  # in seconds of the monotonic clock; output may follow it
+        self.has_ended = False  # the far end sends no more output
+        self.is_over = False  # it has closed the channel, or is gone
         self._output: deque[tuple[Stream, Piece]] = deque()
         self._actions: deque[Callable[[], None]] = deque()
 

@@ -138,11 +138,7 @@ class Destination:
 
 
 def resolve(host: str, ssh_config: Path | None, folder: Path = Path()) -> Destination:
-    """Return the destination of `ssh HOST`, called in `folder`.
-
-    Raises:
-        Usage: the host, or a setting for it, is wrong; `ssh` refuses it too.
-    """
+    """Return the destination of `ssh HOST`, called in `folder`; `Usage` if `ssh` refuses it."""
     return _resolve(RequestedHost(host, folder=folder), ssh_config, hops=0)
 
 

@@ -95,11 +95,7 @@ class SshSettings:
 
 
 def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
-    """Return the settings of a host from `ssh -G`.
-
-    Raises:
-        Usage: `ssh` refuses the host or the configuration, or without `ssh` it cannot be read.
-    """
+    """Return the settings of a host from `ssh -G`; `Usage` if that refuses it or the config."""
     check_host(asked.host)
     if ssh_config is not None and not ssh_config.is_file():
         raise Usage(f"no ssh config at `{ssh_config}`", hint="check `--ssh-config`")

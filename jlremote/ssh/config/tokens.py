@@ -82,8 +82,7 @@ def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
 def expand_path(text: str, names: TokenValues) -> Path:
     """Return a path with its tokens, `${VARIABLE}` and `~` replaced, below the names' folder.
 
-    Raises:
-        Usage: an unknown token or user, or a variable that is not set; `ssh` refuses it too.
+    What is unknown there, or not set, is a `Usage` error, as to `ssh`.
     """
     return names.folder / expand_home(expand(_VARIABLE.sub(_variable, text), names))
 

@@ -102,8 +102,7 @@ class SftpStream(SessionChannel):
 def _packets(begun: bytearray, data: memoryview) -> Iterator[bytes]:
     """Yield the packets of a stream that `data` completes; keep what follows them in `begun`.
 
-    Raises:
-        ValueError: it is no such stream.
+    A `ValueError` says that it is no such stream.
     """
     begun += data
     while len(begun) >= _HEAD.size:

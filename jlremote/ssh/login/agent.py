@@ -50,11 +50,7 @@ class Agent:
             return {}
 
     def sign(self, blob: bytes, data: bytes, algorithm: str) -> bytes:
-        """Return a signature by the key of `blob`.
-
-        Raises:
-            AgentFailure: the agent refused, was gone or did not answer in time.
-        """
+        """Return a signature by the key of `blob`; `AgentFailure` if the agent gives none."""
         flags = _FLAGS.get(algorithm.removesuffix("-cert-v01@openssh.com"), 0)
         request = bytes([_SIGN_REQUEST]) + string(blob) + string(data) + flags.to_bytes(4, "big")
         try:

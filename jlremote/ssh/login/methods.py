@@ -46,12 +46,10 @@ def log_in(
 ) -> None:
     """Log in; a partial success permits all methods again, as in ssh.
 
-    Raises:
-        Authentication: the server accepts none of our credentials.
-        NeedsAuthentication: a person must answer and cannot be asked; passed on from the asker.
+    `Authentication` if the server accepts none of our credentials; what the asker raises is passed
+    on, such as `NeedsAuthentication`.
     """
-    keys = PublicKeys(wire, destination, credentials, agent)
-    _Login(wire, destination, credentials, keys).run()
+    _Login(wire, destination, credentials, agent).run()
 
 
 @dataclass
@@ -59,8 +57,13 @@ class _Login:
     wire: UserAuthentication
     destination: Destination
     credentials: Credentials
-    keys: PublicKeys
+    agent: Agent | None
     tried: list[str] = field(default_factory=list)  # the method of each attempt
+    # labels of the keys that the server was asked about
+    offered: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # why keys are of no use, a sentence each
+    loaded: dict[Path, PrivateKey] = field(default_factory=dict)
+    done: set[bytes] = field(default_factory=set)  # keys that were right
 
     def run(self) -> None:
         self.wire.begin()
@@ -83,12 +86,79 @@ class _Login:
     def _attempts(self) -> dict[str, Iterator[Outcome]]:
         login = self.destination.login
         methods: dict[str, Callable[[], Iterator[Outcome]]] = {
-            "publickey": lambda: self.keys.attempts(gather(login, self.keys.agent)),
+            "publickey": self._keys,
             "keyboard-interactive": self._interactive,
             "password": self._passwords,
         }
         allowed = {"publickey"} if login.batch else set(methods)
         return {name: methods[name]() for name in login.methods if name in allowed}
+
+    def _keys(self) -> Iterator[Outcome]:
+        for identity in gather(self.destination.login, self.agent):
+            try:
+                outcome = self._offer(identity)
+            except (UnusableKey, AgentFailure) as problem:
+                _LOG.info("key %s is not used: %s", identity.label, problem)
+                self.problems.append(f"key {identity.label}: {problem}")
+                continue
+            if outcome is not None:
+                yield outcome
+
+    def _offer(self, identity: Identity) -> Outcome | None:
+        blob = identity.blob
+        asked_first = blob is not None
+        if blob is None:  # an old format whose public half is encrypted as well
+            assert identity.path is not None
+            blob = public_blob(self._private(identity.path).public_key())
+        algorithm = algorithms_for(
+            blob, self.destination.algorithms.public_keys, self.wire.server_signatures()
+        )
+        if algorithm is None or blob in self.done:
+            return None
+        self.offered.append(identity.label)
+        refused = self.wire.wants_key(algorithm, blob) if asked_first else None
+        if refused is not None:
+            return refused
+        outcome = self.wire.key(
+            algorithm, blob, lambda data, name: self._sign(identity, data, name)
+        )
+        if outcome.partial:
+            self.done.add(blob)  # a server that wants two keys wants a different one now
+        return outcome
+
+    def _sign(self, identity: Identity, data: bytes, algorithm: str) -> bytes:
+        if identity.agent is not None:
+            return identity.agent.sign(identity.held, data, algorithm)
+        assert identity.path is not None
+        return sign(self._private(identity.path), data, algorithm)
+
+    def _private(self, path: Path) -> PrivateKey:
+        if path not in self.loaded:
+            self.loaded[path] = self._unlock(path)
+        return self.loaded[path]
+
+    def _unlock(self, path: Path) -> PrivateKey:
+        """Load a key; ask for its passphrase as often as ssh does; an empty answer skips it."""
+        try:
+            return load(path, None)
+        except PassphraseNeeded:
+            account = passphrase_account(path)
+            remembered = self.credentials.remembered(account)
+            if remembered is not None:
+                with contextlib.suppress(PassphraseNeeded):
+                    return load(path, remembered)
+                self.credentials.was_wrong(account, remembered)
+            if self.destination.login.batch:
+                raise
+        for _ in range(self.destination.login.prompts):
+            passphrase = self.credentials.ask("passphrase", f"passphrase of the key {path}:")
+            if not passphrase:
+                break
+            with contextlib.suppress(PassphraseNeeded):
+                key = load(path, passphrase)
+                self.credentials.was_right(account, passphrase)
+                return key
+        raise UnusableKey("its passphrase was not given")
 
     def _passwords(self) -> Iterator[Outcome]:
         account = password_account(self.destination)
@@ -139,7 +209,7 @@ class _Login:
             return not_permitted(self.destination, self.wire.reasons)
         counts = Counter(self.tried)
         if "publickey" in counts:
-            counts["publickey"] = len(self.keys.offered)
+            counts["publickey"] = len(self.offered)
         tried = []
         for method, count in counts.items():
             thing = "key" if method == "publickey" else "attempt"
@@ -152,9 +222,9 @@ class _Login:
         )
 
     def _hint(self, methods: Sequence[str]) -> str:
-        login, keys = self.destination.login, self.keys
-        if keys.problems:
-            return "; ".join(keys.problems)
+        login = self.destination.login
+        if self.problems:
+            return "; ".join(self.problems)
         if _SECRET & set(self.tried):
             user = self.destination.user
             return f"check the password or code, and whether `{user}` is the user there"
@@ -165,14 +235,14 @@ class _Login:
                 f"your ssh config allows only {', '.join(login.methods) or 'no method'}:"
                 " see `PreferredAuthentications` and `PubkeyAuthentication`"
             )
-        if "publickey" in methods and not keys.offered:
+        if "publickey" in methods and not self.offered:
             named = login.identity_files
             # Without any `IdentityFile` ssh looks for half a dozen, which need not exist.
             missing = f", and `{named[0]}` does not exist" if len(named) == 1 else ""
             return f"no key was found{missing}: add one with `ssh-add`, or set `IdentityFile`"
         return (
             f"`ssh -v {self.destination.host}` shows each step;"
-            f" offered: {', '.join(dict.fromkeys(keys.offered)) or 'no key'}"
+            f" offered: {', '.join(dict.fromkeys(self.offered)) or 'no key'}"
         )
 
 
@@ -249,86 +319,3 @@ class KeyboardInteractive:
             " before",
             hint=f"try `ssh {self._destination.host}` with the same answers",
         )
-
-
-@dataclass
-class PublicKeys:
-    """The publickey method: asks which keys the server accepts, and signs only with those."""
-
-    _wire: UserAuthentication
-    _destination: Destination
-    _credentials: Credentials
-    agent: Agent | None
-    # labels of the keys that the server was asked about
-    offered: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)  # why keys are of no use, a sentence each
-    _loaded: dict[Path, PrivateKey] = field(default_factory=dict)
-    _done: set[bytes] = field(default_factory=set)
-
-    def attempts(self, identities: Sequence[Identity]) -> Iterator[Outcome]:
-        """Yield the server's answer to each key that is offered."""
-        for identity in identities:
-            try:
-                outcome = self._offer(identity)
-            except (UnusableKey, AgentFailure) as problem:
-                _LOG.info("key %s is not used: %s", identity.label, problem)
-                self.problems.append(f"key {identity.label}: {problem}")
-                continue
-            if outcome is not None:
-                yield outcome
-
-    def _offer(self, identity: Identity) -> Outcome | None:
-        blob = identity.blob
-        asked_first = blob is not None
-        if blob is None:  # an old format whose public half is encrypted as well
-            assert identity.path is not None
-            blob = public_blob(self._private(identity.path).public_key())
-        algorithm = algorithms_for(
-            blob, self._destination.algorithms.public_keys, self._wire.server_signatures()
-        )
-        if algorithm is None or blob in self._done:
-            return None
-        self.offered.append(identity.label)
-        refused = self._wire.wants_key(algorithm, blob) if asked_first else None
-        if refused is not None:
-            return refused
-        outcome = self._wire.key(
-            algorithm, blob, lambda data, name: self._sign(identity, data, name)
-        )
-        if outcome.partial:
-            self._done.add(blob)  # a server that wants two keys wants a different one now
-        return outcome
-
-    def _sign(self, identity: Identity, data: bytes, algorithm: str) -> bytes:
-        if identity.agent is not None:
-            return identity.agent.sign(identity.held, data, algorithm)
-        assert identity.path is not None
-        return sign(self._private(identity.path), data, algorithm)
-
-    def _private(self, path: Path) -> PrivateKey:
-        if path not in self._loaded:
-            self._loaded[path] = self._unlock(path)
-        return self._loaded[path]
-
-    def _unlock(self, path: Path) -> PrivateKey:
-        """Load a key; ask for its passphrase as often as ssh does; an empty answer skips it."""
-        try:
-            return load(path, None)
-        except PassphraseNeeded:
-            account = passphrase_account(path)
-            remembered = self._credentials.remembered(account)
-            if remembered is not None:
-                with contextlib.suppress(PassphraseNeeded):
-                    return load(path, remembered)
-                self._credentials.was_wrong(account, remembered)
-            if self._destination.login.batch:
-                raise
-        for _ in range(self._destination.login.prompts):
-            passphrase = self._credentials.ask("passphrase", f"passphrase of the key {path}:")
-            if not passphrase:
-                break
-            with contextlib.suppress(PassphraseNeeded):
-                key = load(path, passphrase)
-                self._credentials.was_right(account, passphrase)
-                return key
-        raise UnusableKey("its passphrase was not given")

@@ -46,17 +46,13 @@ class Challenge(NamedTuple):
 
 
 class UserAuthentication:
-    """The client's side of one connection's authentication.
-
-    Attributes:
-        reasons: the server's texts after its first refusal, and those of keyboard-interactive that
-            no question followed: why an account may not log in.
-        attempts: how many times each method was requested.
-    """
+    """The client's side of one connection's authentication."""
 
     def __init__(self, transport: Any, user: str, seconds: float) -> None:
+        # The server's texts after its first refusal, and those of keyboard-interactive that no
+        # question followed: why an account may not log in.
         self.reasons: list[str] = []
-        self.attempts: Counter[str] = Counter()
+        self.attempts: Counter[str] = Counter()  # how many times each method was requested
         self._refused = False
         self._transport = transport
         self._user = user

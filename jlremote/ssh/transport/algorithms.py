@@ -55,10 +55,8 @@ def offer(allowed: Algorithms, known: Sequence[str], *, compression: bool) -> Of
     """Return the algorithms to offer to a server.
 
     The host key algorithms in `known`, which the known_hosts files can check, go first, as in ssh.
-    The certificate suffix among them means certificates of every type.
-
-    Raises:
-        NoCommonAlgorithm: the settings allow nothing that jlr has.
+    The certificate suffix among them means certificates of every type. `NoCommonAlgorithm` if the
+    settings allow nothing that jlr has.
     """
     ciphers = _within(CIPHERS, allowed.ciphers, "Ciphers")
     sealing = tuple(name for name in ciphers if name in _SEALING)

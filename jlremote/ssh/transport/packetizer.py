@@ -81,18 +81,13 @@ class Keys:
 
 
 class PacketReader:
-    """Reads packets from a socket, and passes channels their data straight from there.
-
-    Attributes:
-        keys: the keys of the packets; `None` until they are agreed on.
-        sinks: take the data of a channel, by its number; channels without one get messages from
-            the transport.
-        windows: are told how many more bytes a channel may send, by its number.
-    """
+    """Reads packets from a socket, and passes channels their data straight from there."""
 
     def __init__(self, sock: socket.socket, is_exchange_due: Callable[[], bool]) -> None:
-        self.keys: Keys | None = None
+        self.keys: Keys | None = None  # `None` until they are agreed on
         self.decompress: Callable[[bytes], bytes] | None = None
+        # By the number of a channel: what takes its data, and is told how many more bytes it may
+        # send. Those without get messages from the transport.
         self.sinks: dict[int, Sink] = {}
         self.windows: dict[int, Callable[[int], None]] = {}
         self._socket = sock
@@ -103,11 +98,8 @@ class PacketReader:
     def read(self, keys: Keys) -> bytes | None:
         """Return the next packet that is for no sink, or `None` when new keys are due.
 
-        It begins with the padding's length and ends with the padding.
-
-        Raises:
-            EOFError: the connection ended.
-            paramiko.SSHException: a packet is mangled.
+        It begins with the padding's length and ends with the padding. `EOFError` if the connection
+        ended, `paramiko.SSHException` if a packet is mangled.
         """
         while True:
             plain = self._packet(keys)
@@ -181,13 +173,7 @@ class PacketReader:
 
 
 class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no types
-    """paramiko's packetizer, with its own reading and writing for AES-GCM.
-
-    Attributes:
-        already_sent: a greeting that was sent ahead, and is left out when it is written first.
-        greeting: the lines that the server sent before the key exchange.
-        reader: reads packets of AES-GCM, and passes channels their data.
-    """
+    """paramiko's packetizer, with its own reading and writing for AES-GCM."""
 
     # OpenSSH's own limit for these ciphers, RFC 4344 allows 16 times as much. Each exchange stops
     # both directions for two round trips.
@@ -195,8 +181,9 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
+        # A greeting that was sent ahead, and is left out when it is written first.
         self.already_sent = b""
-        self.greeting: list[str] = []
+        self.greeting: list[str] = []  # the lines that the server sent before the key exchange
         self.reader = PacketReader(sock, self.need_rekey)
         self._socket: Any = sock
         self._keys_out: Keys | None = None
@@ -270,10 +257,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def read_message(self) -> tuple[int, Any]:
         """Return the kind of the next message that is not for a sink, and the message.
 
-        Raises:
-            EOFError: the connection ended.
-            NeedRekeyException: new keys are due.
-            paramiko.SSHException: a packet is mangled.
+        `NeedRekeyException` if new keys are due; else see `PacketReader.read`.
         """
         while self.reader.keys is not None:
             plain = self.reader.read(self.reader.keys)

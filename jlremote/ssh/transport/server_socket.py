@@ -157,9 +157,7 @@ class ProxyProcess:
     def receive_descriptor(self, seconds: float) -> socket.socket:
         """Return the connected socket that the command hands over (ProxyUseFdpass).
 
-        Raises:
-            Unreachable: it handed over none.
-            TimeoutError: it sent nothing within `seconds`.
+        `Unreachable` if it hands over none, `TimeoutError` if it sends nothing within `seconds`.
         """
         if sys.platform == "win32":
             raise Unreachable("Windows hands over no connections", hint="remove `ProxyUseFdpass`")

@@ -39,15 +39,7 @@ GREETING = f"SSH-{paramiko.Transport._PROTO_ID}-{paramiko.Transport._CLIENT_ID}\
 
 
 class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
-    """One SSH connection, from the first byte on a connected socket.
-
-    Attributes:
-        ended: set once the connection is gone and its thread has finished.
-        host_key_blob: the host key that the server proved to own, after `handshake`.
-        disconnection: the reason that the server gave when it disconnected, `""` for none.
-        greeting: the lines that it sent before the key exchange.
-        server_offer: its lists of algorithms, under paramiko's names.
-    """
+    """One SSH connection, from the first byte on a connected socket."""
 
     _active_check_timeout = _IDLE_SECONDS
     _kex_info = paramiko.Transport._kex_info | KEY_EXCHANGES
@@ -63,10 +55,10 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         # Compression before the login would hand a stranger's bytes to zlib.
         compressions = ("zlib@openssh.com", "none")
         self._preferred_compression = compressions if offer.compression else compressions[1:]
-        self.ended = threading.Event()
-        self.host_key_blob = b""
-        self.disconnection = ""
-        self.server_offer: dict[str, Any] = {}
+        self.ended = threading.Event()  # the connection is gone and its thread has finished
+        self.host_key_blob = b""  # the key that the server proved to own, after `handshake`
+        self.disconnection = ""  # the reason that the server gave when it disconnected
+        self.server_offer: dict[str, Any] = {}  # its lists of algorithms, under paramiko's names
         self._probes: deque[threading.Event] = deque()
         self._late_replies: deque[bytes] = deque(maxlen=_MOST_REPLIES)
         self._channel_handler_table = CHANNEL_HANDLERS
@@ -99,9 +91,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     def handshake(self, seconds: float) -> None:
         """Exchange keys; the caller verifies the server's key before it does anything else.
 
-        Raises:
-            TimeoutError: `seconds` went by.
-            paramiko.SSHException, OSError, EOFError: the handshake failed.
+        `TimeoutError` after `seconds`; if it fails `paramiko.SSHException`, `OSError`, `EOFError`.
         """
         self.banner_timeout = self.handshake_timeout = seconds
         done = threading.Event()

@@ -41,11 +41,7 @@ def is_certificate(blob: bytes) -> bool:
 
 
 def read_certificate(blob: bytes) -> Certificate:
-    """Parse a certificate's blob.
-
-    Raises:
-        ValueError: it is not a readable certificate.
-    """
+    """Parse a certificate's blob; `ValueError` if it is not a readable certificate."""
     line = key_type(blob).encode() + b" " + base64.b64encode(blob)
     try:
         parsed = load_ssh_public_identity(line)
