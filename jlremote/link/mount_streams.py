@@ -7,12 +7,13 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from jlremote.errors import JlrError
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.sftp_streams import SftpStream, SftpStreams
@@ -23,6 +24,49 @@ HANDOVER_SECONDS = 5.0
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
+_BACKLOG = 64
+_NO_DESCRIPTORS_PAUSE = 0.2
+
+
+class UnixListener:
+    """Listens at `path` until it is closed; `serve` gets each client in a thread, and closes it.
+
+    Raises:
+        OSError: the socket cannot be made.
+    """
+
+    def __init__(self, path: Path, serve: Callable[[socket.socket], None]) -> None:
+        self._path = path
+        self._serve = serve
+        self._listener = socket.socket(socket.AF_UNIX)
+        try:
+            path.unlink(missing_ok=True)  # left by a link that was killed
+            self._listener.bind(str(path))
+            path.chmod(0o600)
+            self._listener.listen(_BACKLOG)
+            self._inode = path.stat().st_ino
+        except OSError:
+            self._listener.close()
+            raise
+        threading.Thread(target=self._accept, name=path.name, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening, and remove the file unless another socket has its name by now."""
+        with suppress(OSError):
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while self._listener.fileno() >= 0:
+            try:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+            except (OSError, RuntimeError) as error:  # closed, or no descriptor or thread is left
+                log.info("no sshfs was accepted: %r", error)
+                time.sleep(_NO_DESCRIPTORS_PAUSE)
 
 
 class Mounts:
@@ -54,7 +98,10 @@ class Mounts:
         """
         with self._lock:
             if self._listener is None and sys.platform != "win32":  # see `admit`
-                self._listener = self._listen()
+                try:
+                    self._listener = UnixListener(self._address, self._receive)
+                except OSError as error:
+                    raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
             self._failures.setdefault(name, None)
             self._roots[name] = root
 
@@ -85,12 +132,6 @@ class Mounts:
                 {"name": name, "connected": name in self._streams.values(), "failure": failure}
                 for name, failure in self._failures.items()
             ]
-
-    def _listen(self) -> UnixListener:
-        try:
-            return UnixListener(self._address, self._receive)
-        except OSError as error:
-            raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
 
     def _close(self) -> None:
         """Stop listening, so that sshfs is refused at once."""

@@ -10,8 +10,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from jlremote.demo.command_session import Account
-from jlremote.demo.loopback_host import configured_server
+from jlremote.demo.loopback_host import Account, configured_server
 from tests.lab.programs import PATIENCE
 
 EVERY_INTERFACE = "0.0.0.0"

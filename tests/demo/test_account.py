@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.demo.command_session import current_account
+from jlremote.demo.loopback_host import current_account
 
 
 def test_the_account_is_the_current_user_with_the_demos_folder(

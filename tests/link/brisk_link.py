@@ -9,5 +9,5 @@ from jlremote.link.service import link_process
 
 backoff.FIRST_PAUSE /= 10
 backoff.SHORTEST_PAUSE /= 10
-backoff.STEADY_SECONDS = backoff.FLAPPING_SECONDS = 0
+backoff.STEADY_SECONDS = 0
 link_process.main()

@@ -74,14 +74,16 @@ def test_a_wake_or_another_network_ends_the_pause() -> None:
     assert 4.0 <= time.pause() <= 6.0
 
 
-def test_two_losses_in_a_row_are_made_good_at_once_and_the_third_waits() -> None:
+def test_two_losses_in_a_row_are_made_good_soon_and_the_third_waits() -> None:
     time, pauses = Time(), list[float]()
     for _ in range(3):
         time.backoff.connected()
         time.now += 2
         time.backoff.lost()
         pauses.append(time.pause())
-    assert pauses == [0, 0, FLAPPING_PAUSE]
+    assert pauses[0] == 0
+    assert pauses[1] < 1
+    assert pauses[2] == FLAPPING_PAUSE
     time.backoff.connected()
     time.now += 60
     time.backoff.lost()

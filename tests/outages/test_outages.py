@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from jlremote.link.connection.backoff import FLAPPING_SECONDS
+from jlremote.link.connection.backoff import STEADY_SECONDS
 from tests.lab.laptop import Laptop
 from tests.lab.network import Network
 from tests.lab.programs import lives
@@ -20,9 +20,8 @@ from tests.outages.parts import BUSY, Work, link_of, sshd_of
 # What the host's settings above allow until a silent death is noticed.
 NOTICED = 4.0
 BACK = 2.0
-# A connection that ends within a second of its beginning is followed by longer pauses, as is the
-# third loss within seconds.
-LASTED = FLAPPING_SECONDS / 2 + 0.2
+# Some connections in a row that did not last are followed by longer pauses.
+LASTED = STEADY_SECONDS + 0.2
 
 
 @pytest.fixture

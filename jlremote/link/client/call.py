@@ -92,19 +92,19 @@ class Caller:
         accepted the request, the request can be sent to the next link.
         """
         for _ in range(TRIES):
-            try:
-                socket = self._dial(start=start)
-            except NoLink:
-                if not start:
-                    raise
-                continue
             with ExitStack() as stack:
-                stack.callback(socket.close)
-                with suppress(EOFError, OSError):
+                try:
+                    socket = self._dial(start=start)
+                    stack.callback(socket.close)
                     send(socket, request)
                     if "accepted" in next_message(socket, self.files):
                         stack.pop_all()
                         return socket
+                except NoLink:
+                    if not start:
+                        raise
+                except (EOFError, OSError):
+                    continue
         raise Bug(
             f"the link to `{self.files.host}` ends as soon as it is used",
             hint=f"its log is {self.files.log}",

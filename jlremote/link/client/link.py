@@ -158,8 +158,7 @@ class Link:
         marker = None if terminal else new_marker()
         request: Message = {"script": announced(script, marker) if marker else script}
         if terminal:
-            request["terminal"] = {"kind": terminal.kind, "size": terminal.size}
-            request["environment"] = dict(os.environ)
+            request |= {"terminal": asdict(terminal), "environment": dict(os.environ)}
         return self._process("run", request, marker, script)
 
     def shell(
@@ -178,8 +177,7 @@ class Link:
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
-        request["terminal"] = terminal and {"kind": terminal.kind, "size": terminal.size}
-        request["checked"] = checked
+        request |= {"terminal": terminal and asdict(terminal), "checked": checked}
         if not shell.copies:  # whose messages are read here
             request["environment"] = dict(os.environ)  # the link sends what ssh would send of it
         return self._process("shell", request, marker)
@@ -214,11 +212,10 @@ class Link:
         Raises:
             Busy: the local port is taken.
         """
-        where = endpoint.to_json()
-        request: Message = {"session": session, "local_port": local_port, "endpoint": where}
         from jlremote.link.wire.status import forward_status
 
-        return forward_status(self._caller.ask("forward", **request, seen=seen))
+        request: Message = {"session": session, "local_port": local_port, "seen": seen}
+        return forward_status(self._caller.ask("forward", endpoint=endpoint.to_json(), **request))
 
     def unforward(self, session: str, port: int | None = None) -> bool:
         """Release a session's local port; return whether there was a forward. Starts no link."""
@@ -226,20 +223,18 @@ class Link:
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Prove the far end of a forward anew; `None` if there is no such forward."""
-        answer = self._caller.ask("check", session=session, port=port)
-        if answer is None:
-            return None
         from jlremote.link.wire.status import forward_status
 
-        return forward_status(answer)
+        answer = self._caller.ask("check", session=session, port=port)
+        return None if answer is None else forward_status(answer)
 
     def refusal(self, *to: str | int) -> str | None:
         """Return why the SSH server does not connect to a port, or to a unix socket of a program.
 
         It is `None` if it does; a port need not have a program that listens.
         """
-        answer = self._caller.ask("refusal", to=to)
-        return None if answer is None else str(answer)
+        answer: str | None = self._caller.ask("refusal", to=to)
+        return answer
 
     def login_shell(self) -> tuple[LoginShell, bool]:
         """Ask a login shell of the host, once; later scripts find the programs that it finds.
@@ -321,9 +316,8 @@ class Link:
         """
         from jlremote.link.wire.status import link_status
 
-        return link_status(
-            self._caller.ask("status", start=connect, connect=connect, patience=patience)
-        )
+        how: Message = {"start": connect, "connect": connect, "patience": patience}
+        return link_status(self._caller.ask("status", **how))
 
     def forget(self) -> tuple[str, ...]:
         """Delete the host's entries in the keychain and return their names. Does not connect."""

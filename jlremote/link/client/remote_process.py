@@ -53,11 +53,9 @@ class RemoteProcess:
         Raises:
             JlrError: it cannot begin.
         """
-        for message in self._messages:
-            if "connected" in message:
-                if "script" in message:
-                    self._on_script(message["script"])
-                return
+        connected = next((each for each in self._messages if "connected" in each), {})
+        if "script" in connected:
+            self._on_script(connected["script"])
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """Yield the output as it comes: `stdout` or `stderr`, and the bytes.

@@ -6,7 +6,6 @@ import logging
 import random
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
 from jlremote.errors import (
@@ -21,12 +20,9 @@ from jlremote.errors import (
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 1.0, 30.0
-STEADY_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-# The shortest pause where a server lets us in and the connection ends at once, or after so many
-# losses within so many seconds, until a connection lasts as long.
-FLAPPING_PAUSE = 5.0
-FLAPPING_LOSSES, FLAPPING_SECONDS = 3, 6.0
+# The shortest pause after so many connections in a row that did not last.
+FLAPPING_PAUSE, FLAPPING_LOSSES, STEADY_SECONDS = 5.0, 3, 3.0
 
 
 def pause_before(attempt: int, chance: float) -> float:
@@ -55,11 +51,9 @@ class Backoff:
         self._clock = clock
         self._wait = wait
         self._failures = 0
+        self._losses = 0  # of connections in a row that did not last
         self._hopeful = True
-        self._flaps = False
-        self._least = 0.0
         self._connected_at = 0.0
-        self._losses: deque[float] = deque(maxlen=FLAPPING_LOSSES)
         self._hurried = threading.Event()
         self._ended = threading.Event()
 
@@ -68,27 +62,17 @@ class Backoff:
         self._connected_at = self._clock()
 
     def lost(self) -> None:
-        """Record that the connection died; if it died at once, the attempt failed.
+        """Record that the connection died.
 
-        Otherwise a server that accepts and then ends connections would be called without a pause.
+        Soon deaths count, or a server that lets us in and then hangs up would get no pause.
         """
-        now = self._clock()
-        self._losses.append(now)
-        lasted = now - self._connected_at
-        are_many = len(self._losses) == FLAPPING_LOSSES
-        are_many = are_many and now - self._losses[0] < FLAPPING_SECONDS
-        if are_many:
-            self._least = FLAPPING_PAUSE
-        elif lasted >= FLAPPING_SECONDS:
-            self._least = 0.0
-        self._hopeful = lasted >= STEADY_SECONDS
-        self._failures = 0 if self._hopeful else self._failures + 1
-        self._flaps = bool(self._least) or not self._hopeful
+        lasts = self._clock() - self._connected_at >= STEADY_SECONDS
+        self._failures, self._losses = 0, 0 if lasts else self._losses + 1
+        self._hopeful = True
 
     def failed(self, error: JlrError) -> None:
         """Record that an attempt failed."""
-        self._failures += 1
-        self._flaps, self._least = False, 0.0
+        self._failures, self._losses = self._failures + 1, 0
         # If the server was not reached, another attempt costs it nothing.
         kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
         self._hopeful = isinstance(error, kinds) or type(error) is Unreachable
@@ -99,7 +83,7 @@ class Backoff:
         A connection that flaps is tried every five seconds then. A server that was reached and
         refused us keeps its pause.
         """
-        if self._hopeful or self._flaps:
+        if self._hopeful:
             self._hurried.set()
 
     def end(self) -> None:
@@ -109,8 +93,10 @@ class Backoff:
     def rest(self) -> None:
         """Wait until it is time for the next attempt."""
         chance = random.random()  # noqa: S311  # jitter is no secret
-        pause = max(self._least, pause_before(self._failures, chance))
-        shortest = FLAPPING_PAUSE if self._flaps else SHORTEST_PAUSE
+        flaps = self._losses >= FLAPPING_LOSSES
+        shortest = FLAPPING_PAUSE if flaps else SHORTEST_PAUSE
+        pause = pause_before(self._failures or max(0, self._losses - 1), chance)
+        pause = max(pause, FLAPPING_PAUSE) if flaps else pause
         self._wait(self._ended, min(pause, shortest))
         left = pause - shortest
         while left > 0 and not self._changed():
@@ -118,6 +104,22 @@ class Backoff:
                 break
             left -= LOOK_SECONDS
         self._hurried.clear()
+
+
+def begin_loop(
+    name: str,
+    loop: Callable[[], None],
+    *,
+    wanted: Callable[[], bool] = lambda: True,
+    ended: Callable[[], object] = lambda: None,
+) -> None:
+    """Run `loop` in a thread as `keep_going` does, then `ended`."""
+
+    def run() -> None:
+        keep_going(name, loop, wanted=wanted)
+        ended()
+
+    threading.Thread(target=run, name=name, daemon=True).start()
 
 
 def keep_going(

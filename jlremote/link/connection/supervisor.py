@@ -6,7 +6,6 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
-from functools import partial
 
 from jlremote.errors import (
     Authentication,
@@ -16,7 +15,7 @@ from jlremote.errors import (
     NeedsAuthentication,
     Unreachable,
 )
-from jlremote.link.connection.backoff import Backoff, keep_going
+from jlremote.link.connection.backoff import Backoff, begin_loop
 from jlremote.link.connection.liveness import Liveness
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
@@ -62,8 +61,7 @@ class Supervisor:
             return self._condition
 
     def start(self) -> None:
-        watch = partial(keep_going, "supervisor", self._watch, wanted=lambda: not self._ended)
-        threading.Thread(target=watch, name="supervisor", daemon=True).start()
+        begin_loop("supervisor", self._watch, wanted=lambda: not self._ended)
 
     def connection(self, asker: Asker) -> Connection:
         """Return the live connection, or make one; the host's questions go to `asker`.

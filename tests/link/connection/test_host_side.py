@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.link.connection.host_side import HostSide
+from jlremote.link.connection.dialer import HostSide
 from jlremote.ssh.interfaces import Output
 from tests.link.fakes import FakeConnection, until
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import LinkLost
-from jlremote.link.notices import cell_notices
-from jlremote.link.notices.cell_notices import CellNews, CellNotices
+from jlremote.link import notices as module
+from jlremote.link.notices import CellNews, CellNotices
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Record
 from jlremote.place.runtimes.place import Place
@@ -83,7 +83,7 @@ class ShellConnection(FakeConnection):
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the records of a session that runs here."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(cell_notices, "PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(recorded_files, "NEWS_SECONDS", 0.1)
     folder = tmp_path / "jlr/servers" / os.uname().nodename / "cont1/output"
     folder.mkdir(parents=True)

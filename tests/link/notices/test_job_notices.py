@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.link.notices import job_notices
-from jlremote.link.notices.job_notices import JobNotices, WatchedJob
+from jlremote.link import notices as module
+from jlremote.link.notices import JobNotices, WatchedJob
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.job import Job
 from tests.link.fakes import until
@@ -33,8 +33,8 @@ class Desk:
         self.there = True
         self.losses = 1  # looks without a connection
         self.gone = False
-        monkeypatch.setattr(job_notices, "QUEUE_PAUSE_SECONDS", 0.01)
-        monkeypatch.setattr(job_notices, "_find", lambda *_: self.states.pop(0))
+        monkeypatch.setattr(module, "QUEUE_PAUSE_SECONDS", 0.01)
+        monkeypatch.setattr(module, "_find", lambda *_: self.states.pop(0))
         self.notices = JobNotices(self.connected, self.show)
         self.notices.gone = lambda: setattr(self, "gone", True)
 
@@ -93,7 +93,7 @@ def test_a_job_that_waits_for_gpus_is_watched_until_the_engine_has_it() -> None:
     }
     host = ScriptHost(["", record, json.dumps([container])])
     watched = WatchedJob("sweep", "sweep", "docker")
-    first, second = (job_notices._find(host, watched) for _ in range(2))
+    first, second = (module._find(host, watched) for _ in range(2))
     assert first is not None
     assert second is not None
     assert (first.state, first.place, second.state, second.id) == ("waiting", 1, "running", "abc")

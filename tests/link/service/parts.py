@@ -16,8 +16,7 @@ from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.mount_streams import Mounts
-from jlremote.link.notices.cell_notices import CellNotices
-from jlremote.link.notices.job_notices import JobNotices
+from jlremote.link.notices import CellNotices, JobNotices
 from jlremote.link.service.link_server import LinkServer
 from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients

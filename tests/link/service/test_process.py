@@ -18,7 +18,7 @@ from jlremote.errors import Bug, JlrError, Unreachable
 from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
 from jlremote.link.service import link_process
-from jlremote.link.service.link_socket import LinkSocket
+from jlremote.link.service.link_process import LinkSocket
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE, write_program
@@ -201,7 +201,7 @@ def test_a_signal_adds_the_stacks_of_a_link_that_goes_on(files: LinkFiles) -> No
         for _ in range(30):  # also while its threads begin and end
             process.send_signal(signal.SIGUSR1)
             link.status()
-        until(lambda: "in _accept_one" in files.log.read_text(), "the stacks in the log")
+        until(lambda: "in _accept" in files.log.read_text(), "the stacks in the log")
         assert link.status().state == "down"
 
 
