@@ -157,8 +157,7 @@ def test_one_connection_is_shared_and_vs_code_begins(clients: Clients, web: None
 def test_a_jump_through_the_session_ends_at_the_host(clients: Clients) -> None:
     """The container reaches the host's sshd by its address on the engine's network."""
     route = clients.ssh(
-        clients.name,
-        "python3 -c \"print([l.split()[2] for l in open('/proc/net/route')][1])\"",
+        clients.name, "python3 -c \"print([l.split()[2] for l in open('/proc/net/route')][1])\""
     )
     gateway = socket.inet_ntoa(bytes.fromhex(route.stdout.decode().strip())[::-1])
     with socket.create_server((gateway, 0)) as there:

@@ -21,7 +21,7 @@ from jlremote.jupyter.api import JupyterApi
 from jlremote.laptop import sessions
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing.session_report import SessionReport
 from jlremote.questions import Asker
@@ -56,7 +56,7 @@ class Desk:
 
     @property
     def files(self) -> LinkFiles:
-        return link_files(self.host, self.laptop.ssh_config)
+        return LinkFiles(self.host, self.laptop.ssh_config)
 
     def leftovers(self) -> list[str]:
         """Return the files by which a link is found, as long as there are any."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import Bug, JlrError, from_json
 from jlremote.link.wire import protocol
-from jlremote.link.wire.link_files import LinkFiles, write_destination
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import Message
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> No
             dial(files).close()
         except NoLink:
             files.restoring.touch(mode=0o600)
-            write_destination(files)
+            files.write_destination()
             files.disconnected.unlink(missing_ok=True)
-            config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
+            config = () if files.config is None else (files.config,)
             process = begin("jlremote.link", files.host, *config, log=files.log, pipe=True)
             begun()
             assert process.stdout is not None

@@ -16,7 +16,7 @@ from jlremote.errors import JlrError
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
-from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import DATA, Message
 from jlremote.link.wire.states import LoginShell, login_shell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -87,7 +87,7 @@ class Link:
         """Describe the link to `host`; nothing is started yet."""
         self.name = host
         self._events = events = events or LinkEvents()
-        self._files = link_files(host, ssh_config)
+        self._files = LinkFiles(host, ssh_config)
         self._caller = Caller(
             self._files,
             asker,
@@ -149,7 +149,7 @@ class Link:
         request: Message = {"script": announced(script, marker), "hold_stdin": not end}
         with self._caller.call("run", timeout=None, gives=True, **request) as call:
             call.on_silence = self._patience(script, once=True)
-            yield RemoteOutput(call.messages(), marker, given, call.say)
+            yield RemoteOutput(RemoteProcess(call.messages(), marker, call.say), given)
 
     def process(
         self, script: str, terminal: TerminalKind | None = None
@@ -162,12 +162,7 @@ class Link:
         return self._process("run", request, marker, script)
 
     def shell(
-        self,
-        place: Place,
-        shell: ShellCommand,
-        terminal: TerminalKind | None,
-        *,
-        checked: bool,
+        self, place: Place, shell: ShellCommand, terminal: TerminalKind | None, *, checked: bool
     ) -> AbstractContextManager[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 

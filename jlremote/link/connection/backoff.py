@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from jlremote.errors import (
     ConnectionRefused,
@@ -37,36 +38,30 @@ def pause_before(attempt: int, chance: float) -> float:
     return ceiling * (0.5 + chance / 2)
 
 
+@dataclass(eq=False)
 class Backoff:
     """The pauses of one link; `changed` is `LaptopChanges.changed`, `clock` a monotonic one."""
 
-    def __init__(
-        self,
-        changed: Callable[[], bool],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
-    ) -> None:
-        self._changed = changed
-        self._clock = clock
-        self._wait = wait
-        self._failures = 0
-        self._losses = 0  # of connections in a row that did not last
-        self._hopeful = True
-        self._connected_at = 0.0
-        self._hurried = threading.Event()
-        self._ended = threading.Event()
+    changed: Callable[[], bool]
+    clock: Callable[[], float] = time.monotonic
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
+    _failures: int = 0
+    _losses: int = 0  # of connections in a row that did not last
+    _hopeful: bool = True
+    _connected_at: float = 0.0
+    _hurried: threading.Event = field(default_factory=threading.Event)
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def connected(self) -> None:
         """Record that an attempt made a connection."""
-        self._connected_at = self._clock()
+        self._connected_at = self.clock()
 
     def lost(self) -> None:
         """Record that the connection died.
 
         Soon deaths count, or a server that lets us in and then hangs up would get no pause.
         """
-        lasts = self._clock() - self._connected_at >= STEADY_SECONDS
+        lasts = self.clock() - self._connected_at >= STEADY_SECONDS
         self._failures, self._losses = 0, 0 if lasts else self._losses + 1
         self._hopeful = True
 
@@ -97,10 +92,10 @@ class Backoff:
         shortest = FLAPPING_PAUSE if flaps else SHORTEST_PAUSE
         pause = pause_before(self._failures or max(0, self._losses - 1), chance)
         pause = max(pause, FLAPPING_PAUSE) if flaps else pause
-        self._wait(self._ended, min(pause, shortest))
+        self.wait(self._ended, min(pause, shortest))
         left = pause - shortest
-        while left > 0 and not self._changed():
-            if self._wait(self._hurried, min(left, LOOK_SECONDS)):
+        while left > 0 and not self.changed():
+            if self.wait(self._hurried, min(left, LOOK_SECONDS)):
                 break
             left -= LOOK_SECONDS
         self._hurried.clear()

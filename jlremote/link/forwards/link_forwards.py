@@ -76,15 +76,8 @@ class Forwards:
             if present is not None and local_port in (0, present.local_port):
                 present.replace(endpoint, connection, seen=seen)
                 return present
-            forward = SessionForward(
-                key,
-                endpoint,
-                connection,
-                self.supervisor,
-                self.locate,
-                ending=self.ending,
-                seen=seen,
-            )
+            proof = self.supervisor, self.locate, self.ending
+            forward = SessionForward(key, endpoint, connection, *proof, seen=seen)
             forward.listen(self.listen, local_port)
             self._forwards[key] = forward
         if present is not None:

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from jlremote import __version__
 from jlremote.errors import JlrError
 from jlremote.laptop import paths
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import READY, error_line
 from jlremote.text import printable
 
@@ -50,7 +50,7 @@ Identity = tuple[int, int]
 def main() -> int:
     """Run the link of one host until it is no longer needed."""
     host, *config = sys.argv[1:]
-    files = link_files(host, Path(config[0]) if config else None)
+    files = LinkFiles(host, Path(config[0]) if config else None)
     folder = leave_shell()
     begin_log(files.log, host, os.environ)
     os.environ.pop("JLR_LEASH", None)  # it is for the command that begins the link, not for others

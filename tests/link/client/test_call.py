@@ -16,7 +16,7 @@ from jlremote.errors import Bug, LinkLost, Unreachable
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import NotProved, authenticate_command, is_there, receive, send
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE
@@ -56,7 +56,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
     for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     tmp_path.chmod(0o700)
-    return link_files("dgx", None)
+    return LinkFiles("dgx", None)
 
 
 @pytest.fixture

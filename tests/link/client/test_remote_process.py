@@ -76,6 +76,6 @@ def test_text_comes_whole_however_its_bytes_are_cut(text: str, cuts: list[int]) 
     data = f"noise\n{MARKER}\n{text}".encode()
     edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     parts = [printed(data[a:b]) for a, b in itertools.pairwise(edges)]
-    output = RemoteOutput(iter([*parts, {"result": 0}]), MARKER, (), lambda _: None)
+    output = RemoteOutput(process(*parts, {"result": 0})[0], ())
     assert "".join(output) == text
     assert output.status == 0

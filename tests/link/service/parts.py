@@ -20,7 +20,7 @@ from jlremote.link.notices import CellNotices, JobNotices
 from jlremote.link.service.link_server import LinkServer
 from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
@@ -156,4 +156,4 @@ def new_parts(monkeypatch: Any, folder: Path) -> Parts:
     for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(folder))
     folder.chmod(0o700)
-    return Parts(link_files("dgx", None))
+    return Parts(LinkFiles("dgx", None))

@@ -19,7 +19,7 @@ from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
 from jlremote.link.service import link_process
 from jlremote.link.service.link_process import LinkSocket
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE, write_program
 from tests.link.fakes import until
@@ -33,7 +33,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
     tmp_path.chmod(0o700)
     for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    return link_files("nowhere", None)
+    return LinkFiles("nowhere", None)
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     long.mkdir(mode=0o700)
     for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
         monkeypatch.setenv(name, str(long))
-    files = link_files("nowhere", None)
+    files = LinkFiles("nowhere", None)
     with running(files):
         assert Link("nowhere", None, NeverAsks("a test")).status().state == "down"
     files.socket.parent.rmdir()
@@ -115,7 +115,7 @@ def test_a_proxy_command_beside_the_person_is_found_as_by_ssh(
     ssh = ("ssh", "-F", str(config), "nowhere")
     theirs = subprocess.run(ssh, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert told in theirs.stderr
-    files = link_files("nowhere", config)
+    files = LinkFiles("nowhere", config)
     with running(files) as process:
         assert process.cwd() == "/"
         with pytest.raises(Unreachable, match=f"proxy command of `nowhere` failed: {told}"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing.connection as sockets
 import os
-from dataclasses import astuple
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import (
     MESSAGE_BYTES,
     NotProved,
@@ -109,13 +108,13 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
     links = [
-        link_files("dgx", None),
-        link_files("DGX", None),
-        link_files("me@dgx", None),
-        link_files("dgx", tmp_path / "config"),
-        link_files("dgx", tmp_path / "other"),
+        LinkFiles("dgx", None),
+        LinkFiles("DGX", None),
+        LinkFiles("me@dgx", None),
+        LinkFiles("dgx", tmp_path / "config"),
+        LinkFiles("dgx", tmp_path / "other"),
     ]
-    files = [file for link in links for file in astuple(link)[2:]]
+    files = [file for link in links for file in list(vars(link).values())[3:]]
     assert len(set(files)) == len(files)
 
 
@@ -128,7 +127,7 @@ def test_a_folder_whose_path_is_too_long_for_sockets_has_them_elsewhere(
         long = tmp_path / (letter * 100)
         long.mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
-        files = link_files("dgx", None)
+        files = LinkFiles("dgx", None)
         assert files.lock.is_relative_to(long)
         found += [files.socket, files.mount_socket]
         files.socket.unlink(missing_ok=True)
