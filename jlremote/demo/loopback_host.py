@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from pathlib import Path
 
 import asyncssh
 
-from jlremote.demo import own_files
 from jlremote.laptop import paths
 
 # Variables of the laptop's side, or of a Jupyter terminal in which the demo was started.
@@ -247,29 +245,6 @@ def running_server(account: Account, host: asyncssh.SSHKey, user: asyncssh.SSHKe
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
-
-
-@contextmanager
-def loopback_host(name: str, config: Path) -> Iterator[Path]:
-    """Run a host `name`, write its ssh configuration, and give the folder where logins begin.
-
-    The folder of `config` belongs to the host alone: it is deleted before and afterwards. Its keys
-    are new.
-
-    Raises:
-        JlrError: a folder cannot be made or written.
-    """
-    own_files.clear(config)
-    shutil.rmtree(config.parent, ignore_errors=True)
-    paths.private_directory(config.parent)
-    try:
-        files = own_files.make(config)
-        account = current_account(files)
-        with configured_server(name, config, account):
-            yield files
-    finally:
-        own_files.clear(config)
-        shutil.rmtree(config.parent, ignore_errors=True)
 
 
 @contextmanager

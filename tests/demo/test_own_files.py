@@ -16,8 +16,9 @@ from jlremote.demo.own_files import NOTEBOOK, is_as_made, notebook
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir()
-    return tmp_path / "ssh_config"
+    for name in ("tmp", "run"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "run" / "ssh_config"
 
 
 def test_what_jlr_and_jupyter_made_goes_with_the_folder(config: Path) -> None:

@@ -116,10 +116,10 @@ class Forwards:
         """Prove again the forwards that an event is about, or all if events were missed."""
         for forward in tuple(self._forwards.values()):
             about = filter(None, (forward.place.container_id, forward.network))
-            if forward.place.runtime_name == runtime and (
-                event is None or any(one in event for one in about)
-            ):
-                forward.changed(connection)
+            concerns = event is None or any(one in event for one in about)
+            is_there = forward.place.runtime_name == runtime and forward.connection is connection
+            if is_there and concerns:  # a proof that is under way may not have seen it
+                forward.prove_again(connection)
 
     def to_json(self, link: Condition) -> list[dict[str, Any]]:
         """Return all forwards for `status`; `link` is the link's own condition."""

@@ -107,8 +107,7 @@ class SessionForward:
         deadline = time.monotonic() + timeout
         connection = self.supervisor.wait(timeout)
         with self._changed:
-            if self._is_to_be_proved(connection):
-                self.prove(connection)
+            self.prove(connection)
             self._changed.wait_for(lambda: self._proved, max(0.0, deadline - time.monotonic()))
             if not self._proved:
                 raise JlrError(f"the far end of `{self.name}` could not be checked in time")
@@ -119,8 +118,7 @@ class SessionForward:
 
     def confirm(self, timeout: float) -> tuple[Connection, Target]:
         """Prove the target anew, however sure it seems, and return it (see `Gateway.confirm`)."""
-        with self._changed:
-            self._begin(self.connection)
+        self.prove_again(self.connection)
         return self.wait(timeout)
 
     def recheck(self) -> None:
@@ -136,7 +134,7 @@ class SessionForward:
             self.connection = connection
             self._proof += 1
             if endpoint.target is None or not seen:
-                self._begin(connection)
+                self.prove_again(connection)
             else:
                 self._settle(self._proof, State.UP)
 
@@ -156,21 +154,10 @@ class SessionForward:
         """Begin a proof on a connection, unless the last one still holds; requests wait for it."""
         with self._changed:
             if self._is_to_be_proved(connection):
-                self._begin(connection)
+                self.prove_again(connection)
 
     def prove_again(self, connection: Connection) -> None:
-        """Begin a proof, however sure the last one seems."""
-        with self._changed:
-            if self.connection is not connection or not self._proving:
-                self._begin(connection)
-
-    def changed(self, connection: Connection) -> None:
-        """Begin a proof after an event, which a proof that is under way may not have seen."""
-        with self._changed:
-            if self.connection is connection:
-                self._begin(connection)
-
-    def _begin(self, connection: Connection) -> None:
+        """Begin a proof, however sure the last one seems, and even if one is under way."""
         with self._changed:
             self.connection = connection
             self._proof += 1

@@ -23,7 +23,7 @@ _ANSWER_SECONDS = 30.0
 
 Connect = Callable[[float], Connection]
 # Opens the client's channel for a connection, which the forwarder that it is given serves.
-OpenChannel = Callable[[Callable[[], asyncssh.SSHForwarder]], Awaitable[Any]]
+OpenChannel = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class PlaceForwards:
@@ -82,12 +82,11 @@ class PlaceForwards:
 
     async def lend_agent(self, agent: str) -> tuple[PlaceSocket, str] | None:
         """Lead a socket in the place to the client's agent at `agent`; return it and its path."""
-
-        async def open_channel(factory: Callable[[], asyncssh.SSHForwarder]) -> None:
-            await asyncio.get_running_loop().create_unix_connection(factory, agent)
-
+        loop = asyncio.get_running_loop()
         path = f"/tmp/jlr-ssh-{secrets.token_hex(8)}/agent"  # noqa: S108 - a new folder of its own
-        lent = await self.listen((path, True), open_channel)
+        lent = await self.listen(
+            (path, True), lambda factory: loop.create_unix_connection(factory, agent)
+        )
         return None if lent is None else (lent, path)
 
 
@@ -236,19 +235,17 @@ class EditorConnection(asyncssh.SSHServer):
 
     def server_requested(self, listen_host: str, listen_port: int) -> Any:
         """Listen on the place's loopback, whatever address is asked for, as sshd does."""
-
-        async def open_channel(factory: Callable[[], Any]) -> None:
-            await self._connection.create_connection(factory, listen_host, listen_port)
-
-        return self._listen((listen_port,), open_channel)
+        return self._listen(
+            (listen_port,),
+            lambda factory: self._connection.create_connection(factory, listen_host, listen_port),
+        )
 
     def unix_server_requested(self, listen_path: str) -> Any:
         """Listen at a path of the place."""
-
-        async def open_channel(factory: Callable[[], Any]) -> None:
-            await self._connection.create_unix_connection(factory, listen_path)
-
-        return self._listen((listen_path,), open_channel)
+        return self._listen(
+            (listen_path,),
+            lambda factory: self._connection.create_unix_connection(factory, listen_path),
+        )
 
     async def _listen(self, where: Where, open_channel: OpenChannel) -> PlaceSocket | None:
         listening = asyncio.ensure_future(self._forwards.listen(where, open_channel))
