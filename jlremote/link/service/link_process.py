@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import logging
 import multiprocessing.connection as sockets
@@ -15,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -56,32 +56,21 @@ def main() -> int:
     os.environ.pop("JLR_LEASH", None)  # it is for the command that begins the link, not for others
     # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    link_socket = LinkSocket(files)
-    if link_socket.claim(OLD_LINK_SECONDS):  # an older link may just be ending
+    with closing(LinkSocket(files)) as link_socket:
         try:
-            _serve(files, link_socket, folder)
-        finally:
-            link_socket.close()
-    else:
-        _say(
-            error_line(
-                JlrError(
-                    f"another link to `{host}` runs and does not answer; it may be an older jlr's",
-                    hint=f"`{_SHOW_LINKS}` shows its process: end it, and the next command "
-                    "brings its forwards back",
-                )
-            )
-        )
+            link_socket.claim(OLD_LINK_SECONDS)  # an older link may just be ending
+            listener = link_socket.open()
+        except (JlrError, OSError) as trouble:  # of the folder or its disk
+            _say(error_line(trouble))
+        else:
+            _say(READY)
+            _serve(files, link_socket, listener, folder)
     return 0
 
 
-def _serve(files: LinkFiles, link_socket: LinkSocket, folder: Path) -> None:
-    try:
-        listener = link_socket.open()
-    except (JlrError, OSError) as trouble:  # of the folder or its disk
-        _say(error_line(trouble))
-        return
-    _say(READY)
+def _serve(
+    files: LinkFiles, link_socket: LinkSocket, listener: sockets.Listener, folder: Path
+) -> None:
     # From here on commands can connect; they wait while the SSH library loads.
     from jlremote.link.service.link_server import assemble
 
@@ -121,7 +110,7 @@ def leave_shell() -> Path:
         for limit in (getattr(resource, f"RLIMIT_{name}", None) for name in _LIMITS):
             if limit is not None:
                 _, most = resource.getrlimit(limit)
-                with contextlib.suppress(OSError, ValueError):  # macOS names more than it allows
+                with suppress(OSError, ValueError):  # macOS names more than it allows
                     resource.setrlimit(limit, (most, most))
         # A dump would have passwords. Linux (fs/coredump.c) gives a program that collects dumps
         # none at a limit of 1, but does at 0; no file is written at either.
@@ -184,16 +173,24 @@ class LinkSocket:
         self._locks: list[FileLock] = []
         self._claimed: Identity | None = None
 
-    def claim(self, seconds: float) -> bool:
-        """Take the lock that makes this link the only one; return whether it is ours."""
+    def claim(self, seconds: float) -> None:
+        """Take the lock that makes this link the only one.
+
+        Raises:
+            JlrError: another link holds it.
+        """
         lock = FileLock(self._files.lock, mode=0o600)
         try:
             lock.acquire(timeout=seconds)
         except Timeout:
-            return False
+            raise JlrError(
+                f"another link to `{self._files.host}` runs and does not answer; it may be an older"
+                " jlr's",
+                hint=f"`{_SHOW_LINKS}` shows its process: end it, and the next command "
+                "brings its forwards back",
+            ) from None
         self._locks.append(lock)
         self._claimed = _identity(self._files.lock)
-        return True
 
     def open(self) -> sockets.Listener:
         """Return a new listener for commands; the lock must be ours."""
@@ -208,31 +205,35 @@ class LinkSocket:
         """Make lost files again; end the process if another link has taken over."""
 
         def look() -> None:
+            files = self._files
+            exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
+            is_ours = _identity(files.lock) == self._claimed
+            if (exist and is_ours) or not wanted():
+                return
+            paths.private_directory(files.lock.parent)
+            try:
+                if not is_ours:
+                    self.claim(0)
+            except JlrError:
+                log.warning("another link has taken over")
+                # An orderly end would remove the other link's socket.
+                os._exit(0)
+            listen(self.open())
+            log.warning("the files were gone; made them again")
+
+        def look_again() -> None:
             while True:
                 time.sleep(LOOK_SECONDS)
                 try:
-                    if not self._is_open() and wanted():
-                        self._make_again(listen)
+                    look()
                 except Exception:
                     log.exception("commands cannot find this link")
 
-        threading.Thread(target=look, daemon=True).start()
-
-    def _make_again(self, listen: Callable[[sockets.Listener], None]) -> None:
-        paths.private_directory(self._files.lock.parent)
-        if _identity(self._files.lock) != self._claimed and not self.claim(0):
-            log.warning("another link has taken over")
-            # An orderly end would remove the other link's socket.
-            os._exit(0)
-        listen(self.open())
-        log.warning("the files were gone; made them again")
-
-    def _is_open(self) -> bool:
-        exist = self._files.key.exists() and (os.name == "nt" or self._files.socket.exists())
-        return exist and _identity(self._files.lock) == self._claimed
+        threading.Thread(target=look_again, daemon=True).start()
 
     def close(self) -> None:
-        self._files.key.unlink(missing_ok=True)
+        if self._locks:  # else the files are another link's
+            self._files.key.unlink(missing_ok=True)
         for lock in self._locks:
             lock.release()
 
