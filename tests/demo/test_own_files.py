@@ -1,15 +1,17 @@
-"""What of the demo's folder stays."""
+"""What of the demo's folder stays, and the account of its host."""
 
 from __future__ import annotations
 
 import json
 import os
+import pwd
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from jlremote.demo import own_files
+from jlremote.demo.loopback_host import current_account
 from jlremote.demo.own_files import NOTEBOOK, is_as_made, notebook
 
 
@@ -60,3 +62,27 @@ def test_a_notebook_with_own_words_is_the_persons(
 def test_a_file_of_its_name_that_is_no_notebook_is_the_persons(tmp_path: Path, text: str) -> None:
     (tmp_path / NOTEBOOK).write_text(text)
     assert not is_as_made(tmp_path / NOTEBOOK)
+
+
+def test_the_account_is_the_current_user_with_the_demos_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JLR_HOST", "x")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "x")
+    monkeypatch.setenv("JUPYTER_TOKEN", "x")
+    monkeypatch.setenv("KEPT", "x")
+    here = current_account(tmp_path)
+    assert (here.user, here.folder) == (pwd.getpwuid(os.getuid()).pw_name, tmp_path)
+    assert here.environment["KEPT"] == "x"
+    assert here.environment["IPYTHONDIR"].startswith(str(tmp_path)), "not below the home folder"
+    assert not {"JLR_HOST", "SSH_AUTH_SOCK", "JUPYTER_TOKEN"} & here.environment.keys()
+
+
+@pytest.mark.parametrize("shell", ["/usr/sbin/nologin", "/bin/false", "/no/such/shell"])
+def test_an_account_without_a_usable_shell_gets_sh(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = pwd.struct_passwd(("ada", "x", 1, 1, "", "/", shell))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    here = current_account(tmp_path)
+    assert (here.user, here.shell) == ("ada", "/bin/sh")

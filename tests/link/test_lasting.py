@@ -17,8 +17,7 @@ from jlremote.link.connection.backoff import LONGEST_PAUSE, keep_going
 from jlremote.link.wire.protocol import authenticate_link
 from jlremote.link.wire.states import State
 from tests.lab.programs import PATIENCE
-from tests.link.fakes import Call, FakeConnection, FakePerson, until, waiters
-from tests.link.parts import Watched
+from tests.link.fakes import Call, FakeConnection, FakePerson, Watched, until, waiters
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
 

@@ -23,25 +23,12 @@ from tests.long import LONG
 End = Callable[[subprocess.Popen[str], Desk, SSHServer], None]
 
 
-def client_killed(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
-    command.kill()
-
-
-def client_interrupted(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
-    command.terminate()
-
-
-def link_killed(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
-    desk.process().kill()
-
-
-def laptop_gone(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
-    sshd.drop_connections()
-
-
-ENDS = pytest.mark.parametrize(
-    "end", [client_killed, LONG(client_interrupted), LONG(link_killed), laptop_gone]
-)
+ENDS: dict[str, End] = {
+    "client killed": lambda command, _, __: command.kill(),
+    "client interrupted": lambda command, _, __: command.terminate(),
+    "link killed": lambda _, desk, __: desk.process().kill(),
+    "laptop gone": lambda _, __, sshd: sshd.drop_connections(),
+}
 
 
 @contextmanager
@@ -56,9 +43,11 @@ def following(laptop: Laptop, name: str) -> Iterator[subprocess.Popen[str]]:
         command.wait()
 
 
-@ENDS
+@pytest.mark.parametrize(
+    "end", ["client killed", LONG("client interrupted"), LONG("link killed"), "laptop gone"]
+)
 def test_a_log_that_is_followed_in_a_container_is_left_alone_there(
-    desk: Desk, sshd: SSHServer, container: ContainerFactory, end: End
+    desk: Desk, sshd: SSHServer, container: ContainerFactory, end: str
 ) -> None:
     inside = container("lab/plain")
     start_inside(inside, 8888)
@@ -71,7 +60,7 @@ def test_a_log_that_is_followed_in_a_container_is_left_alone_there(
         inside.execute("sh", "-c", f"echo more >> {log}")
         assert command.stdout is not None
         assert command.stdout.readline() == "more\n"
-        end(command, desk, sshd)
+        ENDS[end](command, desk, sshd)
         until(lambda: before.issuperset(processes_in(inside)), "the end of what followed")
         assert any("stand_in.py" in line for line in processes_in(inside))
 

@@ -39,11 +39,6 @@ def work(lasting_work: Work) -> Work:
     return lasting_work
 
 
-def test_killing_the_connections_sshd(work: Work, sshd: SSHServer) -> None:
-    sshd.drop_connections()
-    work.comes_back(BACK)
-
-
 def test_stopping_the_connections_sshd(work: Work, sshd: SSHServer) -> None:
     frozen = sshd.sessions()
     sshd.freeze_connections()

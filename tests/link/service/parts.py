@@ -26,6 +26,7 @@ from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.config.rules import SentVariables
 from jlremote.ssh.connection import Connection
+from jlremote.ssh.forward.sftp_streams import SftpStreams
 from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, FakeListener
@@ -87,22 +88,6 @@ class FakeDialer:
         self.elevated.append(script)
 
 
-class FakeMounts:
-    """Mounts by their names alone."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def add(self, name: str, root: str) -> None:
-        self.names.append(name)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        return [{"name": name, "connected": True, "failure": None} for name in self.names]
-
-
 class Parts:
     """The parts of a link whose server runs in this process."""
 
@@ -110,14 +95,13 @@ class Parts:
         self.files = files
         self.supervisor = FakeSupervisor()
         self.dialer = FakeDialer()
-        self.mounts = FakeMounts()
         self.located: list[Endpoint] = []
         supervisor = cast(Supervisor, self.supervisor)
         self.forwards = Forwards(supervisor, self._locate, FakeListener, lambda *_: None)
         operations = Operations(
             supervisor,
             self.forwards,
-            cast(Mounts, self.mounts),
+            Mounts(supervisor, cast(SftpStreams, None), files.mount_socket),
             SshClients(supervisor),
             JobNotices(lambda _: cast(Host, None), lambda *_: True),
             CellNotices(supervisor.wait, lambda _: None, lambda *_: None),
