@@ -195,22 +195,6 @@ class CellNotices:
 
     def _read(self, session: str, news: CellNews) -> None:
         """Read while the session is forwarded, from where the last connection ended."""
-        while self._wanted(session):
-            place = self.place_of(session)
-            if place is None:
-                self.set(session, wanted=False)
-                return
-            try:
-                connection = self.connected(CONNECTION_SECONDS)
-                directory = session_directory(place.runtime, place.name)
-                script = place.runtime.beside(place.name, recorded_files.news(directory))
-                connection.run_preemptible(bytes_of(f"{script}\n"), self._reader(session, news))
-            except JlrError as failure:
-                log.info("the cells of %s are not read: %s", session, failure)
-            self._ended.wait(PAUSE_SECONDS)
-
-    def _reader(self, session: str, news: CellNews) -> Callable[[Stream, bytes], None]:
-        reader = Reader()
 
         def take(stream: Stream, data: bytes) -> None:
             if stream == "stderr":
@@ -219,7 +203,20 @@ class CellNotices:
                 if (text := news.take(record)) and self._wanted(session):
                     self.show(session, text)
 
-        return take
+        while self._wanted(session):
+            reader = Reader()
+            place = self.place_of(session)
+            if place is None:
+                self.set(session, wanted=False)
+                return
+            try:
+                connection = self.connected(CONNECTION_SECONDS)
+                directory = session_directory(place.runtime, place.name)
+                script = place.runtime.beside(place.name, recorded_files.news(directory))
+                connection.run_preemptible(bytes_of(f"{script}\n"), take)
+            except JlrError as failure:
+                log.info("the cells of %s are not read: %s", session, failure)
+            self._ended.wait(PAUSE_SECONDS)
 
 
 class CellNews:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
-from jlremote.link.connection.backoff import LONGEST_PAUSE, keep_going
+from jlremote.link.connection.backoff import LONGEST_PAUSE, begin_loop
 from jlremote.link.wire.protocol import authenticate_link
 from jlremote.link.wire.states import State
 from tests.lab.programs import PATIENCE
@@ -53,7 +53,10 @@ def test_a_loop_that_fails_goes_on_with_longer_and_longer_pauses(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pauses: list[float] = []
-    keep_going("loop", FailsFirst(lambda: None, times=12), pause=pauses.append)
+    ended = threading.Event()
+    fails = FailsFirst(lambda: None, times=12)
+    begin_loop("loop", fails, pause=pauses.append, ended=ended.set)
+    assert ended.wait(PATIENCE)
     assert pauses[:3] == [0.25, 0.5, 1.0]
     assert pauses[-1] == LONGEST_PAUSE
     assert "by accident" in caplog.text

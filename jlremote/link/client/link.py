@@ -319,11 +319,6 @@ class Link:
         self._caller.restores = False
         return tuple(self._caller.ask("forget"))
 
-    def disconnect(self) -> bool:
-        """End the link as `shut_down` does, and remember that it was ended on purpose."""
-        self.stay_disconnected()
-        return self.shut_down()
-
     def stay_disconnected(self) -> None:
         """Record that the link was ended on purpose: lists do not start it again."""
         self._files.disconnected.touch(mode=0o600)

@@ -107,38 +107,26 @@ def begin_loop(
     *,
     wanted: Callable[[], bool] = lambda: True,
     ended: Callable[[], object] = lambda: None,
+    pause: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Run `loop` in a thread as `keep_going` does, then `ended`."""
+    """Run `loop` in a thread until it returns, then `ended`; after an exception run it again.
+
+    Otherwise the link would lose the thread without a word: a dead connection would stay `up`, and
+    a port would accept nothing. The pauses between double while `loop` fails at once.
+    """
 
     def run() -> None:
-        keep_going(name, loop, wanted=wanted)
+        seconds = FIRST_PAUSE
+        while wanted():
+            began = time.monotonic()
+            try:
+                loop()
+                break
+            except Exception:
+                log.exception("the loop `%s` failed; it goes on", name)
+            seconds = FIRST_PAUSE if time.monotonic() - began > LONGEST_PAUSE else seconds
+            pause(seconds)
+            seconds = min(2 * seconds, LONGEST_PAUSE)
         ended()
 
     threading.Thread(target=run, name=name, daemon=True).start()
-
-
-def keep_going(
-    name: str,
-    loop: Callable[[], None],
-    *,
-    wanted: Callable[[], bool] = lambda: True,
-    pause: Callable[[float], object] = time.sleep,
-) -> None:
-    """Run `loop` until it returns; after an exception log it, pause and run it again.
-
-    Otherwise the link would lose the thread without a word: a dead connection would stay `up`, and
-    a port would accept nothing. The pauses double while `loop` fails at once.
-    """
-    seconds = FIRST_PAUSE
-    while wanted():
-        began = time.monotonic()
-        try:
-            loop()
-        except Exception:
-            log.exception("the loop `%s` failed; it goes on", name)
-        else:
-            return
-        if time.monotonic() - began > LONGEST_PAUSE:
-            seconds = FIRST_PAUSE
-        pause(seconds)
-        seconds = min(2 * seconds, LONGEST_PAUSE)

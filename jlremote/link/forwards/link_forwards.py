@@ -21,7 +21,7 @@ from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Output, Stream
+from jlremote.ssh.interfaces import Stream
 
 # Reads the events of a runtime over a connection; repeating it is harmless.
 Observe = Callable[[Connection, str], None]
@@ -156,38 +156,28 @@ class ContainerEvents:
         ).start()
 
     def _follow(self, connection: Connection, engine: Engine) -> None:
-        reader = _lines_to(
-            lambda line: self._tell(connection, engine.name, None if line == AGAIN else line)
-        )
-        pause, again = PAUSE_SECONDS, False
+        pause, again, rest = PAUSE_SECONDS, False, ""
+
+        def take(stream: Stream, data: bytes) -> None:
+            nonlocal rest
+            if stream == "stdout":
+                *lines, rest = (rest + text_of(data)).split("\n")
+                for line in lines:
+                    self._tell(connection, engine.name, None if line == AGAIN else line)
+
         while not connection.wait_closed(pause):
             began = time.monotonic()
             script = _script(engine, since=pause, again=again)
             try:
-                if not connection.run_preemptible(bytes_of(script), reader):
+                if not connection.run_preemptible(bytes_of(script), take):
                     return
             except JlrError as refused:
                 log.info("containers of %s are not observed: %s", engine.name, refused)
                 return
             except Exception:
                 log.exception("the events of %s are read again", engine.name)
-            lasted, again = time.monotonic() - began, True
-            pause = (
-                PAUSE_SECONDS if lasted > LASTING_SECONDS else min(2 * pause, LONGEST_PAUSE_SECONDS)
-            )
-
-
-def _lines_to(call: Callable[[str], None]) -> Output:
-    rest = ""
-
-    def take(stream: Stream, data: bytes) -> None:
-        nonlocal rest
-        if stream == "stdout":
-            *lines, rest = (rest + text_of(data)).split("\n")
-            for line in lines:
-                call(line)
-
-    return take
+            lasts, again = time.monotonic() - began > LASTING_SECONDS, True
+            pause = PAUSE_SECONDS if lasts else min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 def _script(engine: Engine, *, since: int, again: bool) -> str:

@@ -8,6 +8,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import asyncssh
@@ -64,15 +65,11 @@ class PlaceForwards:
             self._tasks.add(task)  # the loop itself keeps no task alive
             task.add_done_callback(self._tasks.discard)
 
-        def accepted(near: socket.socket) -> None:
-            with suppress(RuntimeError):  # the loop is closed: the link ends
-                here.call_soon_threadsafe(lead, near)
-
         try:
             connection = await asyncio.to_thread(self._connect, CONNECTION_SECONDS)
         except JlrError:
             return None
-        stop = self._streams.listen(connection, where, _in_loop(answer), accepted)
+        stop = self._streams.listen(connection, where, _in_loop(answer), partial(soon, here, lead))
         with suppress(TimeoutError):
             port = await asyncio.wait_for(answer, _ANSWER_SECONDS)
             if port is not None:
@@ -155,18 +152,18 @@ async def _lead_to_client(near: socket.socket, open_channel: OpenChannel) -> Non
         end.close()
 
 
-def _in_loop(answer: asyncio.Future[Any]) -> Callable[[Any], None]:
-    loop = answer.get_loop()
+def soon(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments: Any) -> None:
+    """Call in the loop's thread, unless the link ends."""
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(call, *arguments)
 
+
+def _in_loop(answer: asyncio.Future[Any]) -> Callable[[Any], None]:
     def settle(value: Any) -> None:
         if not answer.done():
             answer.set_result(value)
 
-    def answered(value: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the link ends
-            loop.call_soon_threadsafe(settle, value)
-
-    return answered
+    return partial(soon, answer.get_loop(), settle)
 
 
 def _refused(reason: str) -> asyncssh.ChannelOpenError:

@@ -8,7 +8,6 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any
@@ -21,6 +20,7 @@ from jlremote.link.ssh_server.client_connection import (
     Connect,
     PlaceForwards,
     PlaceSocket,
+    soon,
 )
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host import process_mark
@@ -194,7 +194,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         except Exception as bug:
             log.exception("a command of an ssh client failed")
             failure = JlrError(f"the link failed: {bug!r}")
-        self._call(lambda: self._over(status, failure))
+        soon(self._loop, self._over, status, failure)
 
     def _on_free_session(self, script: str) -> int:
         until = time.monotonic() + _SESSION_SECONDS
@@ -238,15 +238,11 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._room.acquire()
         if self._cancelled.is_set() or not (self._has_reader or stream == "stderr"):
             raise LinkLost("the client has gone")
-        self._call(lambda: self._print(stream, data))
+        soon(self._loop, self._print, stream, data)
 
     def _taken(self, _pieces: int) -> None:
         if not self._reading and self._stdin.waiting < _MOST_INPUT // 2:
-            self._call(self._consumed)
-
-    def _call(self, action: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the link ends
-            self._loop.call_soon_threadsafe(action)
+            soon(self._loop, self._consumed)
 
     # In the loop's thread.
 
