@@ -61,12 +61,6 @@ def port_of_the_dead(desk: Desk, servers: HostServers) -> int:
     return port
 
 
-def test_a_dead_server_is_reported(desk: Desk, sshd: SSHServer, port_of_the_dead: int) -> None:
-    with within(15):
-        sshd.drop_connections()
-        check_turned_away(desk, "one", "jupyter-dead", "is gone")
-
-
 def test_another_users_server_on_the_port_is_sent_nothing(
     desk: Desk, sshd: SSHServer, port_of_the_dead: int
 ) -> None:
