@@ -66,13 +66,7 @@ class Demo:
 
 
 def start_demo(laptop: Laptop, *words: str, before: str = "") -> Demo:
-    """Run `jlr demo`; `session` waits for it.
-
-    Args:
-        laptop: the machine.
-        words: further options.
-        before: what a shell does before it becomes `jlr`.
-    """
+    """Run `jlr demo`, which `session` waits for; a shell does `before` first."""
     jlr = (str(PROGRAMS / "jlr"), "demo", "--no-browser", "--json", *words)
     process = subprocess.Popen(
         ("/bin/sh", "-c", f'{before}\nexec "$@"', "sh", *jlr),

@@ -39,12 +39,7 @@ from tests.stories.parts import Notes
 
 @dataclass
 class Desk:
-    """Where a person sits.
-
-    Attributes:
-        host: what is typed after `ssh`.
-        person: who is asked.
-    """
+    """Where a person sits who types `host` after `ssh`."""
 
     laptop: Laptop
     host: str = "lab"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
-from jlremote.errors import Busy, LinkLost, NeedsAuthentication
+from jlremote.errors import LinkLost, NeedsAuthentication
 from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.liveness import Liveness, Probing
@@ -21,15 +21,12 @@ from jlremote.place.runtimes.place import Place
 from jlremote.questions import Asker, Question
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
-from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE, wait_until
 
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> None:
-    """Return as soon as `condition` holds."""
-    wait_until(condition, what, timeout)
+until = wait_until
 
 
 class FakeConnection(Connection):
@@ -42,22 +39,10 @@ class FakeConnection(Connection):
     def __init__(self) -> None:
         self.gone = threading.Event()
 
-    def execute(self, script: bytes, output: Output, **options: Any) -> int:
-        raise NotImplementedError
-
-    def with_sudo_password(self, script: bytes) -> bytes:
-        return script
-
-    def run_preemptible(self, script: bytes, output: Output) -> bool:
-        raise NotImplementedError
-
     def probe(self, timeout: float) -> float:
         if self.gone.is_set():
             raise LinkLost("the connection broke")
         return 0.01
-
-    def refusal(self, to: Sequence[str | int], timeout: float) -> str | None:
-        return None
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         return self.gone.wait(timeout)
@@ -100,20 +85,14 @@ class FakeListener:
 
     failure: str | None = None
 
-    def __init__(self, local_port: int, gateway: Gateway, _key: ForwardKey) -> None:
+    def __init__(self, local_port: int, _gateway: Gateway, _key: ForwardKey) -> None:
         self.local_port = local_port or 50000
-        self.gateway = gateway
-        self.stopped = False
-        self.cuts = 0
 
-    def start(self) -> None:
-        pass
+    def start(self) -> None: ...
 
-    def cut(self) -> None:
-        self.cuts += 1
+    def cut(self) -> None: ...
 
-    def stop(self) -> None:
-        self.stopped = True
+    def stop(self) -> None: ...
 
 
 class Call(Generic[T]):
@@ -186,16 +165,9 @@ class Parts:
         self.connection: Connection = FakeConnection()
         self.outcomes: dict[int, queue.Queue[Outcome]] = {}
         self.asked: list[tuple[Connection, Endpoint]] = []
-        self.listeners: list[FakeListener] = []
-        self.observed: list[tuple[Connection, str]] = []
         self.warned: queue.Queue[tuple[str, float]] = queue.Queue()
-        self.forwards = Forwards(
-            cast(Supervisor, self),
-            self.locate,
-            self.listen,
-            lambda *what: self.observed.append(what),
-            lambda *limit: self.warned.put(limit),
-        )
+        supervisor, warn = cast(Supervisor, self), lambda *limit: self.warned.put(limit)
+        self.forwards = Forwards(supervisor, self.locate, FakeListener, lambda *_: None, warn)
 
     def wait(self, timeout: float) -> Connection:
         return self.connection
@@ -209,12 +181,6 @@ class Parts:
 
     def proofs_on(self, connection: Connection) -> queue.Queue[Outcome]:
         return self.outcomes.setdefault(id(connection), queue.Queue())
-
-    def listen(self, local_port: int, gateway: Gateway, key: ForwardKey) -> FakeListener:
-        if local_port == 1:
-            raise Busy("port `1` is taken")
-        self.listeners.append(FakeListener(local_port, gateway, key))
-        return self.listeners[-1]
 
     def reconnect(self) -> Connection:
         """Bring another connection up and begin to prove all on it."""
@@ -240,13 +206,12 @@ class Watched:
 
     def __init__(self) -> None:
         self.dialer = FakeDialer()
-        self.ups: list[Connection] = []
         self.wanted = True
         self.changed: Callable[[], bool] = lambda: False
         self.supervisor = Supervisor(
             self.dialer,
             wanted=lambda: self.wanted,
-            on_up=self.ups.append,
+            on_up=lambda _: None,
             liveness=Liveness(lambda: Probing(0.01), lambda: self.changed()),
             backoff=Backoff(lambda: False, wait=lambda event, seconds: True),
         )

@@ -221,8 +221,7 @@ class Line:
 
     def changed(self) -> bool:
         happened = self.now >= self.disturbed_at
-        if happened:
-            self.disturbed_at = NEVER
+        self.disturbed_at = NEVER if happened else self.disturbed_at
         return happened
 
     def death(self, interval: float = 15.0, count: int = 3) -> str:
@@ -290,7 +289,7 @@ class Time:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.changes_at: list[float] = []
+        self.changes_at = NEVER
         self.backoff = Backoff(self._changed, clock=lambda: self.now, wait=self._wait)
 
     def _wait(self, event: threading.Event, seconds: float) -> bool:
@@ -298,9 +297,7 @@ class Time:
         return event.is_set()
 
     def _changed(self) -> bool:
-        due = [moment for moment in self.changes_at if moment <= self.now]
-        self.changes_at = [moment for moment in self.changes_at if moment > self.now]
-        return bool(due)
+        return self.now >= self.changes_at
 
     def pause(self) -> float:
         """Return the seconds that the next pause takes."""
@@ -345,7 +342,7 @@ def test_a_server_that_refused_us_keeps_its_pause(error: JlrError) -> None:
 def test_a_wake_or_another_network_ends_the_pause() -> None:
     time = Time()
     time.fail(LinkLost("thrown out"), 10)
-    time.changes_at = [4.0]
+    time.changes_at = 4.0
     assert 4.0 <= time.pause() <= 6.0
 
 

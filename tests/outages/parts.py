@@ -41,17 +41,11 @@ def within(limit: float) -> Iterator[None]:
 
 @dataclass
 class Work:
-    """A kernel with a variable that exists nowhere else.
-
-    Attributes:
-        session: where it runs.
-        kernel: the kernel, and a websocket from before the outage.
-        value: the variable's.
-    """
+    """A kernel with a variable that exists nowhere else."""
 
     session: Session
-    kernel: Kernel
-    value: str
+    kernel: Kernel  # with a websocket from before the outage
+    value: str  # the variable's
 
     def check(self) -> None:
         """Ask the kernel for the variable, by a new websocket as a page makes one by itself."""

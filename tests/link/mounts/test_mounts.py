@@ -43,7 +43,6 @@ class FakeOpener:
 
     def __init__(self) -> None:
         self.streams: list[FakeStream] = []
-        self.stopped = False
 
     def open(
         self, connection: Connection, local: Any, root: str, ended: Callable[[str | None], None]
@@ -52,8 +51,7 @@ class FakeOpener:
         self.streams.append(FakeStream(connection, local, ended))
         return self.streams[-1]
 
-    def stop(self) -> None:
-        self.stopped = True
+    def stop(self) -> None: ...
 
 
 class Parts:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
@@ -54,7 +53,6 @@ class FakeSupervisor:
         self.condition = Condition(State.UP, since=1.0)
         self.error: JlrError | None = None
         self.connects: Callable[[Asker], None] = lambda asker: None
-        self.waited: list[float] = []
 
     def connection(self, asker: Asker) -> Connection:
         self.connects(asker)
@@ -63,26 +61,18 @@ class FakeSupervisor:
         return self.host
 
     def wait(self, timeout: float) -> Connection:
-        self.waited.append(timeout)
         return self.connection(NeverAsks(""))
-
-    def lost(self, connection: Connection, error: JlrError) -> None:
-        self.condition = self.condition.then(State.RECONNECTING, error)
 
 
 class FakeDialer:
-    """Remembers the agents, and the scripts for which `sudo` may want a password."""
+    """Remembers the scripts for which `sudo` may want a password."""
 
     host = "dgx"
     notes = ("`Compression` is left out",)
     variables = SentVariables(("LC_*",))
 
     def __init__(self) -> None:
-        self.agents: list[str] = []
         self.elevated: list[str] = []
-
-    def hand_over(self, agent_socket: str) -> None:
-        self.agents.append(agent_socket)
 
     def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
         self.elevated.append(script)
@@ -95,9 +85,8 @@ class Parts:
         self.files = files
         self.supervisor = FakeSupervisor()
         self.dialer = FakeDialer()
-        self.located: list[Endpoint] = []
         supervisor = cast(Supervisor, self.supervisor)
-        self.forwards = Forwards(supervisor, self._locate, FakeListener, lambda *_: None)
+        self.forwards = Forwards(supervisor, lambda _, known: known, FakeListener, lambda *_: None)
         operations = Operations(
             supervisor,
             self.forwards,
@@ -109,13 +98,9 @@ class Parts:
         )
         self.server = LinkServer(operations, idle_seconds=60.0)
 
-    def _locate(self, connection: Connection, known: Endpoint) -> Endpoint:
-        self.located.append(known)
-        return known
-
-    def link(self, asker: Asker | None = None, agent: str | None = None) -> Link:
+    def link(self) -> Link:
         """Return the link as a command has it."""
-        return Link("dgx", None, asker or NeverAsks("ask in a terminal"), agent_socket=agent)
+        return Link("dgx", None, NeverAsks("ask in a terminal"))
 
 
 @contextmanager
