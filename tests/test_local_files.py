@@ -38,8 +38,7 @@ WRITERS = {
     "sessions.further_ports": "a lock, whose name is quoted",
     "demo.demo": "a lock of a fixed name",
     "copies": "`jlr cp` has rules of its own for what it fetches",
-    "demo.own_files": "a folder for temporary files, and fixed names in it",
-    "demo.loopback_host": "removes the demo's own folder, of a fixed name",
+    "demo.own_files": "a folder for temporary files, fixed names in it, and the demo's own",
 }
 # Who makes local names of far ones.
 NAMED = {"output.notebook_copy", "output.rich_files", "kernels.specs"}
