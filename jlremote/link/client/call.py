@@ -92,19 +92,18 @@ class Caller:
         accepted the request, the request can be sent to the next link.
         """
         for _ in range(TRIES):
-            with ExitStack() as stack:
-                try:
-                    socket = self._dial(start=start)
-                    stack.callback(socket.close)
-                    send(socket, request)
-                    if "accepted" in next_message(socket, self.files):
-                        stack.pop_all()
-                        return socket
-                except NoLink:
-                    if not start:
-                        raise
-                except (EOFError, OSError):
-                    continue
+            try:
+                socket = self._dial(start=start)
+            except NoLink:
+                if not start:
+                    raise
+                continue
+            with ExitStack() as stack, suppress(EOFError, OSError):
+                stack.callback(socket.close)
+                send(socket, request)
+                if "accepted" in next_message(socket, self.files):
+                    stack.pop_all()
+                    return socket
         raise Bug(
             f"the link to `{self.files.host}` ends as soon as it is used",
             hint=f"its log is {self.files.log}",
