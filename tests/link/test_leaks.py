@@ -192,7 +192,7 @@ MEGABYTE = 1 << 20
 
 def text(desk: Desk, script: str, given: list[bytes] | Iterator[bytes], *, end: bool) -> str:
     with desk.link().stream(script, given, end=end) as output:
-        return "".join(output)
+        return "".join(output.text())
 
 
 def test_the_shell_never_runs_stdin_as_its_script(desk: Desk) -> None:
@@ -205,15 +205,14 @@ def test_the_shell_never_runs_stdin_as_its_script(desk: Desk) -> None:
 def test_stdin_stays_open_after_the_pieces_unless_its_end_is_wanted(desk: Desk) -> None:
     script = "read -r word; echo $word; read -r more; echo hung up"
     with desk.link().stream(script, [b"one\n"]) as output:
-        parts = iter(output)
-        assert next(parts) == "one\n"
+        assert next(output.text()) == "one\n"
     assert text(desk, script, [b"one\n"], end=True) == "one\nhung up\n"
 
 
 def test_stdin_that_a_script_leaves_unread_is_not_run(desk: Desk) -> None:
     pieces = [b"echo injected\n", b"exit 3\n"]
     with desk.link().stream("echo mine", pieces) as output:
-        assert "".join(output) == "mine\n"
+        assert "".join(output.text()) == "mine\n"
         assert output.status == 0
 
 

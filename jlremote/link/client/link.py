@@ -8,14 +8,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
 from jlremote.link.client.dial import NoLink
-from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
+from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import DATA, Message
 from jlremote.link.wire.states import LoginShell, login_shell
@@ -138,18 +138,25 @@ class Link:
     @contextmanager
     def stream(
         self, script: str, given: Iterable[bytes] = (), *, end: bool = False
-    ) -> Iterator[RemoteOutput]:
-        """Run `script` and yield its output as it comes; leaving the context ends it.
+    ) -> Iterator[RemoteProcess]:
+        """Run `script` and yield its process; leaving the context ends it.
 
         The pieces of `given`, for stdin, are fetched while the output is iterated over. With `end`,
         stdin ends after them; else it stays open until the context is left (see `until_hang_up`).
         """
         self._events.on_command(script)
-        marker = new_marker()
+        marker, pieces = new_marker(), chain(filter(None, given), (b"",))
         request: Message = {"script": announced(script, marker), "hold_stdin": not end}
         with self._caller.call("run", timeout=None, gives=True, **request) as call:
             call.on_silence = self._patience(script, once=True)
-            yield RemoteOutput(RemoteProcess(call.messages(), marker, call.say), given)
+            process = RemoteProcess(call.messages(), marker, call.say)
+
+            def give() -> None:
+                if (piece := next(pieces, None)) is not None:
+                    process.send(piece)
+
+            process.on_ready = give
+            yield process
 
     def process(
         self, script: str, terminal: TerminalKind | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from jlremote.link.wire.protocol import DATA, PIECES, Message
@@ -71,6 +71,14 @@ class RemoteProcess:
                     raise ended_early(*(stream.noise for stream in self._streams.values()))
                 self.status = message["result"]
 
+    def text(self) -> Iterator[str]:
+        """Yield stdout and stderr as text, as they come (see `__iter__`)."""
+        new_decoder = codecs.getincrementaldecoder("utf-8")
+        decoders = {name: new_decoder("replace") for name in self._streams}
+        for stream, data in self:
+            if text := decoders[stream].decode(data):
+                yield text
+
     def _printed(self, name: str, data: bytes) -> bytes:
         if self.marker is None:
             return data
@@ -111,36 +119,3 @@ class RemoteProcess:
         """Release the threads that wait in `give`."""
         self._left.set()
         self._credit.release()
-
-
-class RemoteOutput:
-    """The output of a script that runs over the link and gets the pieces `given` as its stdin."""
-
-    def __init__(self, process: RemoteProcess, given: Iterable[bytes]) -> None:
-        self._given = iter(given)
-        self._ended = False
-        self._process = process
-        process.on_ready = self._give
-
-    @property
-    def status(self) -> int | None:
-        """The exit status, once the iteration has ended."""
-        return self._process.status
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield stdout and stderr as they come.
-
-        Raises:
-            JlrError: the shell ended before the script began.
-        """
-        new_decoder = codecs.getincrementaldecoder("utf-8")
-        decoders = {name: new_decoder("replace") for name in ("stdout", "stderr")}
-        for stream, data in self._process:
-            if text := decoders[stream].decode(data):
-                yield text
-
-    def _give(self) -> None:
-        if not self._ended:
-            piece = next(self._given, b"")
-            self._ended = not piece
-            self._process.send(piece)

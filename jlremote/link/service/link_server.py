@@ -49,7 +49,7 @@ class LinkServer:
 
     def __init__(self, operations: Operations, *, idle_seconds: float) -> None:
         self._operations = operations
-        operations.released = operations.clients.gone = operations.jobs.gone = self._notify
+        operations.clients.gone = operations.jobs.gone = self._notify
         self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
         self._listeners: list[sockets.Listener] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -36,10 +35,7 @@ ANSWER_SECONDS = 1.0
 
 @dataclass
 class Operations:
-    """The operations that commands request by name; each returns the result.
-
-    `released` is called when a forward, mount or watched job has been removed.
-    """
+    """The operations that commands request by name; each returns the result."""
 
     supervisor: Supervisor
     forwards: Forwards
@@ -48,7 +44,6 @@ class Operations:
     jobs: JobNotices
     cells: CellNotices
     dialer: Dialer
-    released: Callable[[], None] = lambda: None
     # What a command of this laptop runs in a place, and ends with the link.
     running: dict[Conversation, str] = field(default_factory=dict)
 
@@ -123,7 +118,6 @@ class Operations:
         removed = self.forwards.remove(key)
         if key[1] is None:
             self.clients.end(key[0])
-        self.released()
         return removed
 
     def refusal(self, conversation: Conversation) -> str | None:
@@ -140,9 +134,7 @@ class Operations:
         return True
 
     def unmount(self, conversation: Conversation) -> bool:
-        removed = self.mounts.remove(conversation.request["name"])
-        self.released()
-        return removed
+        return self.mounts.remove(conversation.request["name"])
 
     def serve_mount(self, conversation: Conversation) -> None:
         """Serve an sshfs on the conversation's socket."""
@@ -166,9 +158,7 @@ class Operations:
         return True
 
     def unwatch_job(self, conversation: Conversation) -> bool:
-        removed = self.jobs.remove(conversation.request["name"])
-        self.released()
-        return removed
+        return self.jobs.remove(conversation.request["name"])
 
     def answers(self, _: Conversation) -> bool | None:
         return self.supervisor.answers(ANSWER_SECONDS)
@@ -201,7 +191,7 @@ class Operations:
 
 
 # The methods that a request may name.
-OPERATIONS = frozenset(name for name in vars(Operations) if not name.startswith("_")) - {"released"}
+OPERATIONS = frozenset(name for name in vars(Operations) if not name.startswith("_"))
 
 
 def _shell_script(place: Place, request: Message) -> str:

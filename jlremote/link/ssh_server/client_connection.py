@@ -191,16 +191,13 @@ class EditorConnection(asyncssh.SSHServer):
         self._forwards = forwards
         self._key = key
         self._listening: set[asyncio.Future[PlaceSocket | None]] = set()
-        self._sockets: list[PlaceSocket] = []
         self._lost = False
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost = True
-        for one in self._sockets:
-            one.close()
+        self._lost = True  # asyncssh closes the sockets
 
     def public_key_auth_supported(self) -> bool:
         """Accept keys, and nothing else."""
@@ -247,12 +244,8 @@ class EditorConnection(asyncssh.SSHServer):
     async def _listen(self, where: Where, open_channel: OpenChannel) -> PlaceSocket | None:
         listening = asyncio.ensure_future(self._forwards.listen(where, open_channel))
         self._listening.add(listening)
-        try:
-            made = await asyncio.shield(listening)
-        finally:
-            self._listening.discard(listening)
-        if made is not None:
-            self._sockets.append(made)
-            if self._lost:
-                made.close()
+        listening.add_done_callback(self._listening.discard)
+        made = await asyncio.shield(listening)
+        if made is not None and self._lost:
+            made.close()
         return made

@@ -19,7 +19,7 @@ from jlremote.errors import Bug, JlrError, LinkLost, Unreachable
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
-from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess
+from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import (
     PIECES,
@@ -270,6 +270,6 @@ def test_text_comes_whole_however_its_bytes_are_cut(text: str, cuts: list[int]) 
     data = f"noise\n{MARKER}\n{text}".encode()
     edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     parts = [printed(data[a:b]) for a, b in itertools.pairwise(edges)]
-    output = RemoteOutput(process(*parts, {"result": 0})[0], ())
-    assert "".join(output) == text
+    output, _ = process(*parts, {"result": 0})
+    assert "".join(output.text()) == text
     assert output.status == 0
