@@ -44,7 +44,6 @@ class Supervisor:
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _connection: Connection | None = None
     _dialing: bool = False
-    _attempts: int = 0
     _condition: Condition = field(default_factory=lambda: Condition(State.DOWN))
     _ended: bool = False
 
@@ -71,8 +70,7 @@ class Supervisor:
                     return self._connection
                 if not self._dialing:
                     break
-                attempt = self._attempts
-                self._changed.wait_for(lambda seen=attempt: self._attempts != seen)  # type: ignore[misc]
+                self._changed.wait_for(lambda: not self._dialing)
                 failed = self._condition.error
                 if failed is not None and not isinstance(failed, NeedsAuthentication):
                     raise without_history(failed)
@@ -164,7 +162,6 @@ class Supervisor:
         with self._changed:
             if attempted:
                 self._dialing = False
-                self._attempts += 1
             self._connection = connection
             self._condition = self._condition.then(state, error)
             self._changed.notify_all()
