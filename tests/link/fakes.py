@@ -17,6 +17,7 @@ from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
+from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.runtimes.place import Place
 from jlremote.questions import Asker, Question
 from jlremote.ssh.connection import Connection
@@ -78,6 +79,21 @@ class FakePerson:
         if self._answer is None:
             raise NeedsAuthentication("no person is there")
         return self._answer
+
+
+class ScriptHost:
+    """A `Host` whose scripts get what the test answers."""
+
+    name = "dgx"
+
+    def __init__(self, answer: Callable[[str], Completed]) -> None:
+        self.tried: list[str] = []
+        self._answer = answer
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        [(name, script)] = steps.items()
+        self.tried.append(script)
+        return {name: self._answer(script)}
 
 
 class FakeListener:

@@ -18,11 +18,11 @@ from jlremote.link import notices as module
 from jlremote.link.notices import CellNews, CellNotices, JobNotices, WatchedJob
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Record
-from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.contract import Completed
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.place import Place
 from jlremote.ssh.interfaces import Output
-from tests.link.fakes import FakeConnection, until
+from tests.link.fakes import FakeConnection, ScriptHost, until
 
 
 def record(kind: str, time: float, request: str | None = "r1", **content: Any) -> Record:
@@ -207,21 +207,10 @@ def test_a_job_that_waits_for_gpus_is_watched_until_the_engine_has_it() -> None:
         "State": {"Status": "running"},
         "Config": {"Labels": labels},
     }
-    host = ScriptHost(["", record, json.dumps([container])])
+    answers = ["", record, json.dumps([container])]
+    host = ScriptHost(lambda _: Completed(0, answers.pop(0), ""))
     watched = WatchedJob("sweep", "sweep", "docker")
     first, second = (module._find(host, watched) for _ in range(2))
     assert first is not None
     assert second is not None
     assert (first.state, first.place, second.state, second.id) == ("waiting", 1, "running", "abc")
-
-
-class ScriptHost:
-    """A host that prints these answers, one after the other."""
-
-    name = "dgx"
-
-    def __init__(self, answers: list[str]) -> None:
-        self._answers = answers
-
-    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
-        return {name: Completed(0, self._answers.pop(0), "") for name in steps}

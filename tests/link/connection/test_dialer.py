@@ -17,14 +17,14 @@ from jlremote.link.connection.dialer import HostSide
 from jlremote.link.connection.elevation import TRIES, Elevation
 from jlremote.link.connection.login_look import LoginLook, question, read
 from jlremote.link.wire.states import LoginShell
-from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.place.host.contract import Completed
 from jlremote.place.host.sudo import SUDO, SUDO_IF_KNOWN
 from jlremote.place.runtimes.engine.engine_errors import EngineNotPermitted
 from jlremote.questions import NeverAsks
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.interfaces import Output
 from tests.lab.programs import attempt
-from tests.link.fakes import FakeConnection, FakePerson, until
+from tests.link.fakes import FakeConnection, FakePerson, ScriptHost, until
 from tests.login.keychain import MemoryKeychain
 
 SCRIPT = f"{' '.join(SUDO)} docker ps"
@@ -35,23 +35,13 @@ NEVER = NeverAsks("run it in a terminal")
 NUMBERS = itertools.count()
 
 
-class FakeHost:
-    """A host with a `sudo` that takes one password, or wants none."""
+ASKS = Completed(1, "", "sudo: a password is required")
+REFUSES = Completed(1, "", "ada is not allowed to execute '/usr/bin/docker' as root on dgx.")
 
-    name = "dgx"
 
-    def __init__(self, password: str | None, complaint: str = "sudo: a password is required"):
-        self.password = password
-        self.complaint = complaint
-        self.tried: list[str] = []
-
-    def run(
-        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
-    ) -> dict[str, Completed]:
-        [(name, script)] = steps.items()
-        self.tried.append(script)
-        right = self.password is None or f" {self.password} |" in script
-        return {name: Completed(0, "", "") if right else Completed(1, "", self.complaint)}
+def sudo_host(password: str) -> ScriptHost:
+    """Return a host with a `sudo` that takes one password."""
+    return ScriptHost(lambda script: Completed(0, "", "") if f" {password} |" in script else ASKS)
 
 
 @pytest.fixture
@@ -72,7 +62,7 @@ def elevation(keychain: MemoryKeychain) -> Elevation:
 def test_a_typed_password_is_tested_and_given_to_every_script_with_sudo(
     elevation: Elevation, password: str
 ) -> None:
-    host, person = FakeHost(password), FakePerson(password)
+    host, person = sudo_host(password), FakePerson(password)
     for _ in range(2):
         elevation.prepare(host, SCRIPT, person)
     assert [question.kind for question in person.questions] == ["password", "remember"]
@@ -84,7 +74,7 @@ def test_a_typed_password_is_tested_and_given_to_every_script_with_sudo(
 
 
 def test_a_wrong_password_is_not_tried_twice(elevation: Elevation, password: str) -> None:
-    host, person = FakeHost(password), FakePerson(f"not-{password}")
+    host, person = sudo_host(password), FakePerson(f"not-{password}")
     with pytest.raises(Authentication, match="`sudo` refused every password") as refused:
         elevation.prepare(host, SCRIPT, person)
     assert len(person.questions) == TRIES
@@ -97,22 +87,15 @@ def test_without_any_password_the_error_says_what_else_would_do(
     elevation: Elevation, password: str
 ) -> None:
     with pytest.raises(NeedsAuthentication, match="jlr cannot ask: password of ada@dgx") as asked:
-        elevation.prepare(FakeHost(password), SCRIPT, NEVER)
+        elevation.prepare(sudo_host(password), SCRIPT, NEVER)
     assert (asked.value.hint or "").startswith("run it in a terminal; or ")
 
 
 def test_a_user_whom_sudo_refuses_after_the_password_is_told_so(
     elevation: Elevation, password: str
 ) -> None:
-    host = FakeHost("none")
-    host_run = host.run
-
-    def run(steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
-        if host.tried:
-            host.complaint = "ada is not allowed to execute '/usr/bin/docker' as root on dgx."
-        return host_run(steps)
-
-    host.run = run  # type: ignore[method-assign]
+    answers = [ASKS, REFUSES]
+    host = ScriptHost(lambda _: answers.pop(0))
     with pytest.raises(EngineNotPermitted):
         elevation.prepare(host, SCRIPT, FakePerson(password))
 
@@ -121,10 +104,10 @@ def test_a_password_that_is_wrong_by_now_is_dropped_everywhere(
     elevation: Elevation, keychain: MemoryKeychain, password: str
 ) -> None:
     keychain.set(ADA, password)
-    elevation.prepare(FakeHost(password), SCRIPT, NEVER)
+    elevation.prepare(sudo_host(password), SCRIPT, NEVER)
     elevation.refused()
     person = FakePerson(f"new-{password}")
-    elevation.prepare(FakeHost(f"new-{password}"), SCRIPT, person)
+    elevation.prepare(sudo_host(f"new-{password}"), SCRIPT, person)
     assert keychain.get(ADA) != password
     assert elevation.password_for(SCRIPT.encode()) == f"new-{password}"
 
@@ -134,7 +117,7 @@ def test_a_log_with_the_words_of_sudo_does_not_revoke_the_right_password(
 ) -> None:
     """`jlr logs` of a container that prints `sudo: 3 incorrect password attempts`."""
     keychain.set(ADA, password)
-    host = FakeHost(password)
+    host = sudo_host(password)
     elevation.prepare(host, SCRIPT, NEVER)
     for _ in range(2):
         elevation.refused()
@@ -149,7 +132,7 @@ def test_a_log_with_the_words_of_sudo_does_not_revoke_the_right_password(
 def test_a_mere_look_uses_the_keychain_once_and_never_asks(
     elevation: Elevation, keychain: MemoryKeychain, password: str
 ) -> None:
-    host, person = FakeHost(password), FakePerson(password)
+    host, person = sudo_host(password), FakePerson(password)
     for _ in range(2):
         elevation.prepare(host, LOOKS_UP, person)
     assert (person.questions, len(host.tried)) == ([], 1)
@@ -268,20 +251,18 @@ def test_what_only_a_login_shell_has_is_found_under_each_shell(shell: str, tmp_p
     assert told.stdout == f"{folder}/apptainer\n{SOCKET}\n", told
 
 
-class Host:
-    """A host that gives its answers in turn, and counts the questions."""
+def login_host(*answers: str | JlrError) -> ScriptHost:
+    """Return a host that gives these answers in turn."""
+    left = list(answers)
 
-    name = "dgx"
+    def answer(script: str) -> Completed:
+        told = left.pop(0)
+        if isinstance(told, JlrError):
+            raise told
+        (mark,) = set(re.findall(r"jlr-[0-9a-f]{24}", script))
+        return Completed(0, told.replace(MARK, mark), "")
 
-    def __init__(self, *answers: str | JlrError) -> None:
-        self.answers = list(answers)
-
-    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
-        answer = self.answers.pop(0)
-        if isinstance(answer, JlrError):
-            raise answer
-        (mark,) = set(re.findall(r"jlr-[0-9a-f]{24}", steps["script"]))
-        return {"script": Completed(0, answer.replace(MARK, mark), "")}
+    return ScriptHost(answer)
 
 
 HELPS = f"/bin/sh\n/bin\n\n\n{MARK}\n/bin:/opt\n\n/opt/docker\n{MARK}\n"
@@ -289,17 +270,17 @@ HELPS = f"/bin/sh\n/bin\n\n\n{MARK}\n/bin:/opt\n\n/opt/docker\n{MARK}\n"
 
 def test_it_is_asked_once_and_the_next_link_asks_before_its_first_script(tmp_path: Path) -> None:
     look = LoginLook(tmp_path / "needed")
-    host = Host(LinkLost("gone"), HELPS)
+    host = login_host(LinkLost("gone"), HELPS)
     look.connected(host)  # no link before has found that the host needs it
-    assert len(host.answers) == 2
+    assert host.tried == []
     with pytest.raises(LinkLost):  # which is no answer
         look.look(host)
     assert [look.look(host)[1] for _ in range(2)] == [True, False]
     assert look.head() == b"PATH=${PATH:+$PATH:}/opt; export PATH\n"
     later = LoginLook(tmp_path / "needed")
-    later.connected(Host(HELPS))
+    later.connected(login_host(HELPS))
     assert later.head() == look.head()
     needless = LoginLook(tmp_path / "needed")
-    needless.connected(Host(HELPS.replace("/opt/docker\n", "")))
+    needless.connected(login_host(HELPS.replace("/opt/docker\n", "")))
     assert needless.head() == b""
     assert not (tmp_path / "needed").exists()
