@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ class UnixListener:
                 time.sleep(_NO_DESCRIPTORS_PAUSE)
 
 
+@dataclass(eq=False)
 class Mounts:
     """All mounts of a link, by name; sshfs hands its own socket over at the socket `address`.
 
@@ -76,16 +78,16 @@ class Mounts:
     `mounts.connector` is the other side.
     """
 
-    def __init__(self, supervisor: Supervisor, opener: SftpStreams, address: Path) -> None:
-        self._supervisor = supervisor
-        self._opener = opener
-        self._address = address
-        self._listener: UnixListener | None = None  # from the first mount on
-        self._lock = threading.Lock()
-        self._streams: dict[SftpStream, str] = {}  # each with the name of its mount
-        self._failures: dict[str, str | None] = {}
-        self._roots: dict[str, str] = {}
-        self._away_since: float | None = None
+    supervisor: Supervisor
+    opener: SftpStreams
+    address: Path
+    _listener: UnixListener | None = None  # from the first mount on
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # Each with the name of its mount.
+    _streams: dict[SftpStream, str] = field(default_factory=dict)
+    _failures: dict[str, str | None] = field(default_factory=dict)
+    _roots: dict[str, str] = field(default_factory=dict)
+    _away_since: float | None = None
 
     def __len__(self) -> int:
         return len(self._failures)
@@ -99,9 +101,9 @@ class Mounts:
         with self._lock:
             if self._listener is None and sys.platform != "win32":  # see `admit`
                 try:
-                    self._listener = UnixListener(self._address, self._receive)
+                    self._listener = UnixListener(self.address, self._receive)
                 except OSError as error:
-                    raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
+                    raise JlrError(f"cannot listen at `{self.address}`: {error}") from error
             self._failures.setdefault(name, None)
             self._roots[name] = root
 
@@ -123,7 +125,7 @@ class Mounts:
         self._close()
         for name in set(self._streams.values()):
             self._abort(name)
-        self._opener.stop()
+        self.opener.stop()
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return all mounts for `status`: name, whether SFTP is open, and why it was refused."""
@@ -160,7 +162,7 @@ class Mounts:
             local.close()
             return
         try:
-            connection = self._supervisor.wait(self._patience())
+            connection = self.supervisor.wait(self._patience())
         except JlrError:  # the link's state tells why
             local.close()
             return
@@ -178,7 +180,7 @@ class Mounts:
                 self._failed(name, reason)
 
         with self._lock:  # `ended` must not run before the stream is recorded
-            stream = self._opener.open(connection, local, self._roots[name], ended)
+            stream = self.opener.open(connection, local, self._roots[name], ended)
             self._streams[stream] = name
 
     def _abort(self, name: str) -> None:

@@ -63,7 +63,6 @@ def run_demo(machine: Laptop) -> Iterator[RunDemo]:
 
 
 def kept(machine: Laptop) -> list[str]:
-    """Return the names of the files that demos have kept."""
     return sorted(path.name for path in (machine.folder / "tmp").glob("jlr-demo-*/*"))
 
 

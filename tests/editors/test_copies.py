@@ -23,7 +23,6 @@ NAMES = ("it's a name", 'with "quotes"', "é\n$(id)", "-n")
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files with odd names, modes and times, and links."""
     top = tmp_path_factory.mktemp("copies") / "tree"
     (top / "below").mkdir(parents=True)
     for name in NAMES:
@@ -85,7 +84,6 @@ git push -q origin HEAD:main; git ls-remote origin main
 
 @pytest.fixture
 def plain(clients: Clients, tmp_path: Path) -> str:
-    """A configuration for programs with an SSH library of their own."""
     told = clients.laptop.jlr("config", "ssh", "--plain")
     assert not re.search("Include|Match|%", told.stdout), told
     config = tmp_path / "plain"

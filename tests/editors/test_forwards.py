@@ -70,8 +70,6 @@ def test_a_port_of_the_containers_loopback_is_reached(clients: Clients, web: Non
 
 
 class Here(BaseHTTPRequestHandler):
-    """A web server of the laptop."""
-
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()

@@ -59,11 +59,9 @@ class Desk:
         return [path.name for path in found if path.exists()]
 
     def link(self) -> Link:
-        """Return the link as a new command has it."""
         return link_to(self.host, self.context)
 
     def run(self, script: str) -> str:
-        """Run a script on the host and return its stdout."""
         return self.link().run({"script": script})["script"].stdout
 
     def start(self, name: str, runtime: str = "none") -> SessionReport:
@@ -90,21 +88,17 @@ class Desk:
             return "no link"
 
     def server_pid(self, forward: ForwardStatus, timeout: float = 30) -> int:
-        """Ask the server behind a forward for its pid, with its token."""
         server = forward.server
         return int(JupyterApi(forward.local_port, server, timeout).status()["pid"])
 
     def processes(self) -> list[psutil.Process]:
-        """Return the laptop's links."""
         return [p for p in self.laptop.processes() if is_link(p)]
 
     def process(self) -> psutil.Process:
-        """Return the one link."""
         (found,) = self.processes()
         return found
 
     def command(self, *arguments: str, code: str = "") -> Sequence[str]:
-        """Return the argv of a process that has `link` and runs `code`."""
         return (sys.executable, "-c", f"{_LINK}\n{code}", str(self.laptop.ssh_config), *arguments)
 
 

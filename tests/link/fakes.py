@@ -5,7 +5,10 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
+
+import pytest
 
 from jlremote.errors import LinkLost, NeedsAuthentication
 from jlremote.jupyter.endpoint import Endpoint, Server
@@ -28,6 +31,13 @@ T = TypeVar("T")
 
 
 until = wait_until
+
+
+def own_folders(patch: pytest.MonkeyPatch, folder: Path, *more: str) -> None:
+    """Let a link have its files in a folder of the test's own."""
+    folder.chmod(0o700)
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", *more):
+        patch.setenv(name, str(folder))
 
 
 class FakeConnection(Connection):
@@ -68,8 +78,6 @@ class FakeDialer:
 
 
 class FakePerson:
-    """An asker with one answer, or with none."""
-
     def __init__(self, answer: str | None = None) -> None:
         self.questions: list[Question] = []
         self._answer = answer
@@ -97,8 +105,6 @@ class ScriptHost:
 
 
 class FakeListener:
-    """A forward that listens on nothing."""
-
     failure: str | None = None
 
     def __init__(self, local_port: int, _gateway: Gateway, _key: ForwardKey) -> None:
@@ -140,12 +146,10 @@ class Call(Generic[T]):
 
 
 def waiters(condition: threading.Condition) -> int:
-    """Return how many threads wait for a condition."""
     return len(condition._waiters)  # type: ignore[attr-defined]
 
 
 def new_server(pid: int = 42) -> Server:
-    """Return a server that jlr launched, on every address of its container."""
     return Server(
         pid=pid,
         process_start="1234",
@@ -238,12 +242,10 @@ class Watched:
         return self.supervisor.condition.state
 
     def connect(self, connection: FakeConnection | None = None) -> FakeConnection:
-        """Bring a connection up."""
         connection = connection or FakeConnection()
         self.dialer.outcomes.put(connection)
         assert self.supervisor.connection(FakePerson()) is connection
         return connection
 
     def dialed(self, times: int) -> None:
-        """Wait until it was dialed that often."""
         until(lambda: len(self.dialer.askers) == times, f"attempt {times}")

@@ -49,8 +49,6 @@ def new_bug() -> Exception:
 
 
 class FailsFirst:
-    """A function whose first calls fail."""
-
     def __init__(self, then: Callable[..., Any], times: int = 1) -> None:
         self.then = then
         self.times = times
@@ -64,7 +62,6 @@ class FailsFirst:
 
 
 def comes_back(watched: Watched) -> None:
-    """Expect a new connection in the background."""
     again = FakeConnection()
     watched.dialer.outcomes.put(again)
     until(lambda: watched.supervisor._connection is again, "the reconnect")
@@ -300,7 +297,6 @@ class Time:
         return self.now >= self.changes_at
 
     def pause(self) -> float:
-        """Return the seconds that the next pause takes."""
         began = self.now
         self.backoff.rest()
         return self.now - began

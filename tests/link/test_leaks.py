@@ -182,7 +182,6 @@ def test_a_log_that_is_followed_in_a_container_is_left_alone_there(
 
 
 def processes_in(container: Container) -> list[str]:
-    """Return the command lines of a container's processes."""
     lines = container.engine.docker("top", container.name, "-o", "pid,args").splitlines()[1:]
     return sorted(line.split(maxsplit=1)[1] for line in lines)
 
@@ -200,6 +199,9 @@ def test_the_shell_never_runs_stdin_as_its_script(desk: Desk) -> None:
     given = [b"echo injected\n", b"exit 3\n"]
     read = 'IFS= read -r first; echo "[$first]"; cat'
     assert text(desk, read, given, end=True) == "[echo injected]\nexit 3\n"
+    with desk.link().stream("echo mine", given) as output:
+        assert "".join(output.text()) == "mine\n"
+        assert output.status == 0, "what it leaves unread is not run"
 
 
 def test_stdin_stays_open_after_the_pieces_unless_its_end_is_wanted(desk: Desk) -> None:
@@ -207,13 +209,6 @@ def test_stdin_stays_open_after_the_pieces_unless_its_end_is_wanted(desk: Desk) 
     with desk.link().stream(script, [b"one\n"]) as output:
         assert next(output.text()) == "one\n"
     assert text(desk, script, [b"one\n"], end=True) == "one\nhung up\n"
-
-
-def test_stdin_that_a_script_leaves_unread_is_not_run(desk: Desk) -> None:
-    pieces = [b"echo injected\n", b"exit 3\n"]
-    with desk.link().stream("echo mine", pieces) as output:
-        assert "".join(output.text()) == "mine\n"
-        assert output.status == 0
 
 
 def test_an_error_while_making_a_piece_ends_the_script(desk: Desk) -> None:

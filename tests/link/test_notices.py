@@ -74,7 +74,6 @@ class ShellConnection(FakeConnection):
         raise LinkLost("the connection broke")
 
     def looks(self, scripts: int) -> bool:
-        """Whether that many scripts have looked at everything."""
         return self._whole >= scripts
 
     def cut(self) -> None:
@@ -85,7 +84,6 @@ class ShellConnection(FakeConnection):
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of the records of a session that runs here."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(recorded_files, "NEWS_SECONDS", 0.1)

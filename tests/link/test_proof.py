@@ -15,7 +15,6 @@ PORT = 8888
 
 @pytest.fixture
 def inside(desk: Desk, container: ContainerFactory) -> Container:
-    """A container with a session."""
     made = container("lab/plain")
     start_inside(made, PORT)
     desk.start(made.name, "docker")

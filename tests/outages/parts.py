@@ -87,13 +87,11 @@ def observers(account: Account) -> int:
 
 
 def state(laptop: Laptop) -> tuple[str, str]:
-    """Return the only session's state, and what is said about it."""
     [told] = json.loads(laptop.jlr("list", "--json").stdout)
     return str(told["state"]), str(told["detail"])
 
 
 def link_of(laptop: Laptop) -> psutil.Process:
-    """Return the laptop's one link."""
     [link] = [process for process in laptop.processes() if is_link(process)]
     return link
 
@@ -112,5 +110,4 @@ CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time
 
 
 def lines(page: Page) -> list[int]:
-    """Return the numbers of the lines on the page."""
     return [int(found) for found in re.findall(r"line (\d+)", outputs(page))]

@@ -99,13 +99,6 @@ def test_a_link_that_slept_through_the_end_of_its_connection(
     work.comes_back(BACK)
 
 
-def test_a_link_that_is_killed(work: Work, laptop: Laptop) -> None:
-    """The next command starts it, and that restores the session on its port."""
-    link_of(laptop).kill()
-    assert laptop.jlr("url").stdout.strip() == work.session.url
-    work.comes_back(BACK)
-
-
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("drops", [5, LONG(20), LONG(100)])
 def test_nineteen_in_twenty_drops_are_over_in_two_seconds(

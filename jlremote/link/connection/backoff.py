@@ -26,18 +26,6 @@ LOOK_SECONDS = 2.0
 FLAPPING_PAUSE, FLAPPING_LOSSES, STEADY_SECONDS = 5.0, 3, 3.0
 
 
-def pause_before(attempt: int, chance: float) -> float:
-    """Return the seconds to wait before reconnect attempt number `attempt`, counted from 0.
-
-    The first comes at once. Jitter (`chance`, in [0, 1)) on the doubling pauses keeps laptops that
-    lost the same server from coming back in step.
-    """
-    if attempt == 0:
-        return 0.0
-    ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 10))
-    return ceiling * (0.5 + chance / 2)
-
-
 @dataclass(eq=False)
 class Backoff:
     """The pauses of one link; `changed` is `LaptopChanges.changed`, `clock` a monotonic one."""
@@ -86,11 +74,16 @@ class Backoff:
         self._hurried.set()
 
     def rest(self) -> None:
-        """Wait until it is time for the next attempt."""
-        chance = random.random()  # noqa: S311  # jitter is no secret
+        """Wait until it is time for the next attempt: the first comes at once.
+
+        Jitter on the doubling pauses keeps laptops that lost the same server from coming back in
+        step.
+        """
+        attempt = self._failures or max(0, self._losses - 1)
+        ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 10)) if attempt else 0.0
+        pause = ceiling * random.uniform(0.5, 1)  # noqa: S311  # jitter is no secret
         flaps = self._losses >= FLAPPING_LOSSES
         shortest = FLAPPING_PAUSE if flaps else SHORTEST_PAUSE
-        pause = pause_before(self._failures or max(0, self._losses - 1), chance)
         pause = max(pause, FLAPPING_PAUSE) if flaps else pause
         self.wait(self._ended, min(pause, shortest))
         left = pause - shortest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from jlremote.errors import Authentication, NeedsAuthentication
@@ -86,25 +86,22 @@ class Elevation:
     def _obtained(self, host: Host, engine: Engine, asker: Asker) -> str:
         account = sudo_account(self._destination())
         credentials = Credentials(asker, self._keychain)
-        for password in self._candidates(credentials, account, engine):
-            if not _is_needed(host, engine, password):
-                credentials.was_right(account, password)
-                credentials.keep()
-                return password
-            credentials.was_wrong(account, password)
+        text = f"password of {self._destination().account} for `{engine.name}`:"
+        refused = "`sudo` refused that password"
+        try:
+            for password in credentials.candidates(account, text, tries=TRIES, refused=refused):
+                if not _is_needed(host, engine, password):
+                    credentials.was_right(account, password)
+                    credentials.keep()
+                    return password
+                credentials.was_wrong(account, password)
+        except NeedsAuthentication as unasked:
+            hint = f"{unasked.hint}; or {without_password(engine)}"
+            raise NeedsAuthentication(unasked.message, hint=hint) from unasked
         raise Authentication(
             f"cannot run `{engine.name}`: `sudo` refused every password",
             hint=f"it is usually your login password on the host; or {without_password(engine)}",
         )
-
-    def _candidates(self, credentials: Credentials, account: str, engine: Engine) -> Iterator[str]:
-        text = f"password of {self._destination().account} for `{engine.name}`:"
-        refused = "`sudo` refused that password"
-        try:
-            yield from credentials.candidates(account, text, tries=TRIES, refused=refused)
-        except NeedsAuthentication as unasked:
-            hint = f"{unasked.hint}; or {without_password(engine)}"
-            raise NeedsAuthentication(unasked.message, hint=hint) from unasked
 
 
 def _engines(programs: frozenset[str]) -> list[Engine]:

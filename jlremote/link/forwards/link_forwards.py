@@ -109,15 +109,16 @@ class Forwards:
     def prove_all(self, connection: Connection) -> None:
         """Prove every forward on a new connection, all at the same time."""
         for forward in tuple(self._forwards.values()):
-            self.observe(connection, forward.place.runtime_name)
+            self.observe(connection, forward.endpoint.place.runtime_name)
             forward.prove(connection)
 
     def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
         """Prove again the forwards that an event is about, or all if events were missed."""
         for forward in tuple(self._forwards.values()):
-            about = filter(None, (forward.place.container_id, forward.network))
+            place, target = forward.endpoint.place, forward.endpoint.target
+            about = filter(None, (place.container_id, target.network if target else ""))
             concerns = event is None or any(one in event for one in about)
-            is_there = forward.place.runtime_name == runtime and forward.connection is connection
+            is_there = place.runtime_name == runtime and forward.connection is connection
             if is_there and concerns:  # a proof that is under way may not have seen it
                 forward.prove_again(connection)
 

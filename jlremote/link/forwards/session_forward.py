@@ -15,7 +15,6 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
-from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
 from jlremote.ssh.interfaces import Forward
@@ -71,16 +70,6 @@ class SessionForward:
         self.session, self.port = self.key
         self.name = self.session if self.port is None else f"{self.session}:{self.port}"
         self.replace(self.endpoint, self.connection, seen=seen)
-
-    @property
-    def place(self) -> Place:
-        return self.endpoint.place
-
-    @property
-    def network(self) -> str:
-        """The id of the container network on which nothing else may be; empty for none."""
-        target = self.endpoint.target
-        return "" if target is None else target.network
 
     @property
     def local_port(self) -> int:
@@ -153,7 +142,12 @@ class SessionForward:
     def prove(self, connection: Connection) -> None:
         """Begin a proof on a connection, unless the last one still holds; requests wait for it."""
         with self._changed:
-            if self._is_to_be_proved(connection):
+            state = self._condition.state
+            passing = self._doubted or state in PASSING | ENDED or self.endpoint.changeable
+            sure = self._proving or (self._proved and not passing)
+            pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
+            holds = sure or time.monotonic() - self._asked_at < pause
+            if self.connection is not connection or not holds:
                 self.prove_again(connection)
 
     def prove_again(self, connection: Connection) -> None:
@@ -167,15 +161,6 @@ class SessionForward:
             threading.Thread(target=self._find, args=proof, daemon=True).start()
         except RuntimeError as full:  # no thread is left: requests must not wait for ever
             self._settle(proof[0], State.DOWN, JlrError(f"cannot check `{self.name}`: {full}"))
-
-    def _is_to_be_proved(self, connection: Connection) -> bool:
-        if self.connection is not connection:
-            return True
-        state = self._condition.state
-        passing = self._doubted or state in PASSING | ENDED or self.endpoint.changeable
-        sure = self._proved and not passing
-        pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
-        return not self._proving and not sure and time.monotonic() - self._asked_at >= pause
 
     def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
         try:

@@ -223,7 +223,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
 
     def place_of(session: str) -> Place | None:
         forward = forwards.find((session, None))
-        return None if forward is None else forward.place
+        return None if forward is None else forward.endpoint.place
 
     events = ContainerEvents(lambda *event: forwards.changed(*event))
     forwards = Forwards(supervisor, find, listen, events.observe, ending)

@@ -31,7 +31,7 @@ from jlremote.link.wire.protocol import (
 )
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE
-from tests.link.fakes import Call
+from tests.link.fakes import Call, own_folders
 
 SECRET = b"of this test"
 Socket = sockets.Connection
@@ -65,9 +65,7 @@ class FakeLink:
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    tmp_path.chmod(0o700)
+    own_folders(monkeypatch, tmp_path)
     return LinkFiles("dgx", None)
 
 
@@ -219,7 +217,6 @@ def printed(data: bytes, stream: str = "stdout") -> Message:
 
 
 def pieces(said: list[Message]) -> list[bytes]:
-    """Return the pieces of stdin among the messages that were sent."""
     return [message["data"] for message in said if "given" in message]
 
 

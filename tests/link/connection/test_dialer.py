@@ -40,7 +40,6 @@ REFUSES = Completed(1, "", "ada is not allowed to execute '/usr/bin/docker' as r
 
 
 def sudo_host(password: str) -> ScriptHost:
-    """Return a host with a `sudo` that takes one password."""
     return ScriptHost(lambda script: Completed(0, "", "") if f" {password} |" in script else ASKS)
 
 
@@ -252,7 +251,6 @@ def test_what_only_a_login_shell_has_is_found_under_each_shell(shell: str, tmp_p
 
 
 def login_host(*answers: str | JlrError) -> ScriptHost:
-    """Return a host that gives these answers in turn."""
     left = list(answers)
 
     def answer(script: str) -> Completed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,14 +21,12 @@ from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, until
 
 
+@dataclass(eq=False)
 class FakeStream:
     """An SFTP stream that serves until it is aborted."""
 
-    def __init__(
-        self, connection: Connection, local: Any, ended: Callable[[str | None], None]
-    ) -> None:
-        self.local = local
-        self.ended = ended
+    local: socket.socket
+    ended: Callable[[str | None], None]
 
     def abort(self) -> None:
         self.end(None)
@@ -39,24 +38,18 @@ class FakeStream:
 
 
 class FakeOpener:
-    """Opens streams, and remembers them."""
-
     def __init__(self) -> None:
         self.streams: list[FakeStream] = []
 
-    def open(
-        self, connection: Connection, local: Any, root: str, ended: Callable[[str | None], None]
-    ) -> FakeStream:
+    def open(self, _: Connection, local: Any, root: str, ended: Any) -> FakeStream:
         assert root == "/project"
-        self.streams.append(FakeStream(connection, local, ended))
+        self.streams.append(FakeStream(local, ended))
         return self.streams[-1]
 
     def stop(self) -> None: ...
 
 
 class Parts:
-    """Mounts whose connection is the test's."""
-
     def __init__(self, folder: Path) -> None:
         self.address = folder / "mounts.sftp"
         self.connection = FakeConnection()
@@ -73,11 +66,9 @@ class Parts:
         return self.connection
 
     def told(self) -> list[tuple[str, bool, str | None]]:
-        """Return the name, the connection and the failure of each mount."""
         return [(one["name"], one["connected"], one["failure"]) for one in self.mounts.to_json()]
 
     def sshfs(self, name: str) -> socket.socket:
-        """Return the socket of an sshfs that hands its other end over."""
         mine, theirs = socket.socketpair()
         with theirs, socket.socket(socket.AF_UNIX) as link:
             link.connect(str(self.address))

@@ -28,7 +28,7 @@ from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.sftp_streams import SftpStreams
 from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE
-from tests.link.fakes import FakeConnection, FakeListener
+from tests.link.fakes import FakeConnection, FakeListener, own_folders
 
 SECRET = b"of this test"
 Run = Callable[[bytes, Output, dict[str, Any]], int]
@@ -99,7 +99,6 @@ class Parts:
         self.server = LinkServer(operations, idle_seconds=60.0)
 
     def link(self) -> Link:
-        """Return the link as a command has it."""
         return Link("dgx", None, NeverAsks("ask in a terminal"))
 
 
@@ -121,8 +120,5 @@ def served(parts: Parts) -> Iterator[threading.Thread]:
 
 
 def new_parts(monkeypatch: Any, folder: Path) -> Parts:
-    """Return the parts of a link whose files are in a folder of the test's own."""
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(folder))
-    folder.chmod(0o700)
+    own_folders(monkeypatch, folder)
     return Parts(LinkFiles("dgx", None))

@@ -22,7 +22,7 @@ from jlremote.link.service.link_process import LinkSocket
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE, write_program
-from tests.link.fakes import until
+from tests.link.fakes import own_folders, until
 from tests.outages.parts import within
 
 pytestmark = pytest.mark.lab  # real links
@@ -30,15 +30,12 @@ pytestmark = pytest.mark.lab  # real links
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
-    tmp_path.chmod(0o700)
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
+    own_folders(monkeypatch, tmp_path, "HOME")
     return LinkFiles("nowhere", None)
 
 
 @contextmanager
 def running(files: LinkFiles) -> Iterator[psutil.Process]:
-    """Start a link, and end it."""
     start_link(files)
     link = Link(files.host, files.ssh_config, NeverAsks("a test"))
     try:
@@ -94,9 +91,8 @@ def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = tmp_path / ("x" * 120)
-    long.mkdir(mode=0o700)
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
-        monkeypatch.setenv(name, str(long))
+    long.mkdir()
+    own_folders(monkeypatch, long, "HOME")
     files = LinkFiles("nowhere", None)
     with running(files):
         assert Link("nowhere", None, NeverAsks("a test")).status().state == "down"

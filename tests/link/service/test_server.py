@@ -156,7 +156,6 @@ Ends = tuple[Conversation, "sockets.Connection[Any, Any]"]
 
 @pytest.fixture
 def ends() -> Iterator[Ends]:
-    """The link's side of a socket, and the command's."""
     link, command = Pipe()
     conversation = Conversation(link)
     yield conversation, command
@@ -185,7 +184,7 @@ def test_an_answer_that_takes_too_long_is_not_waited_for(
 def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> None:
     conversation, command = ends
     gone = threading.Event()
-    conversation.when_gone(gone.set, lambda _: None)
+    conversation.when_gone(lambda message: gone.set() if message == {"end": True} else None)
     conversation.end()
     conversation.say({"result": True})  # still open
     assert receive(command) == {"result": True}
@@ -220,29 +219,20 @@ def test_a_script_begins_once_its_command_lets_it_and_never_after_its_end(
     assert begun == [said == [{"begin": True}]]
 
 
-class Told:
-    """A conversation that keeps what is said in it."""
-
-    def __init__(self) -> None:
-        self.messages: list[dict[str, int]] = []
-
-    def say(self, message: dict[str, int]) -> None:
-        self.messages.append(message)
-
-
 def test_several_pieces_that_were_taken_are_told_at_once_and_never_all_are_untold() -> None:
-    told: Any = Told()
-    stdin = CommandStdin(told)
+    told: list[dict[str, int]] = []
+    conversation: Any = SimpleNamespace(say=told.append)
+    stdin = CommandStdin(conversation)
     under_way = PIECES
     for number in range(50):
         assert under_way, "the command waits, and all pieces were taken"
         stdin.arrived(given(b"%d" % number))
         assert bytes(stdin.take() or b"") == b"%d" % number
-        under_way = PIECES - number - 1 + sum(message["taken"] for message in told.messages)
-    assert len(told.messages) <= 50 // 4
+        under_way = PIECES - number - 1 + sum(message["taken"] for message in told)
+    assert len(told) <= 50 // 4
 
 
 def test_what_is_no_piece_is_refused() -> None:
-    told: Any = Told()
+    told: Any = SimpleNamespace()
     with pytest.raises(ValueError, match="not a piece of stdin"):
         CommandStdin(told).arrived({"given": True})

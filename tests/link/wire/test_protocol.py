@@ -23,7 +23,7 @@ from jlremote.link.wire.protocol import (
     send,
     text_of,
 )
-from tests.link.fakes import Call
+from tests.link.fakes import Call, own_folders
 
 
 @given(st.binary())
@@ -100,10 +100,7 @@ def test_a_pipe_of_windows_has_a_name_that_only_the_secret_tells() -> None:
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        folder = tmp_path / name
-        folder.mkdir(mode=0o700)
-        monkeypatch.setenv(name, str(folder))
+    own_folders(monkeypatch, tmp_path)
 
 
 def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
