@@ -25,12 +25,11 @@ WRITERS = {
     "cli.boundary": "opens the null device",
     "cli.keyboard.prompts": "opens the terminal",
     "link.client.link": "a file of the link, named by a hash (`link.wire.link_files`)",
+    "link.mount_streams": "a socket of the link, likewise",
     "link.connection.login_look": "likewise",
     "link.client.call": "likewise",
     "link.client.dial": "likewise, and the log of the link or follower (`cli.options.shared`)",
-    "link.service.link_socket": "likewise",
-    "link.service.link_process": "opens the null device, and the link's log",
-    "link.unix_listener": "a socket named by a hash",
+    "link.service.link_process": "likewise; opens the null device, and the link's log",
     "editors.ssh_config": "the user's own file and ours, of fixed names",
     "forwards.browser": "removes redirect files, named by a local port",
     "mounts.mount": "the folder that the person named",
@@ -39,8 +38,7 @@ WRITERS = {
     "sessions.further_ports": "a lock, whose name is quoted",
     "demo.demo": "a lock of a fixed name",
     "copies": "`jlr cp` has rules of its own for what it fetches",
-    "demo.own_files": "a folder for temporary files, and fixed names in it",
-    "demo.loopback_host": "removes the demo's own folder, of a fixed name",
+    "demo.own_files": "a folder for temporary files, fixed names in it, and the demo's own",
 }
 # Who makes local names of far ones.
 NAMED = {"output.notebook_copy", "output.rich_files", "kernels.specs"}

@@ -27,7 +27,7 @@ STARTERS = {
     "agents.mcp_server": "jlr on its leash: an agent's words, its code on stdin",
     "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
     "kernels.bridge": "the end of a kernel: an id that `argument` lets through",
-    "demo.command_session": "the demo's host: what its own link sends it",
+    "demo.loopback_host": "the demo's host: what its own link sends it",
 }
 MODULES = {
     "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},

@@ -21,7 +21,6 @@ from jlremote.forwards import browser
 from jlremote.kernels import specs
 from jlremote.laptop import secrets
 from jlremote.laptop.paths import private_directory
-from jlremote.link.client import dial
 from jlremote.link.connection import liveness
 from jlremote.place.host.addresses import has_own_addresses
 from jlremote.ssh.forward import connection_router
@@ -37,7 +36,6 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 # On Windows nothing imports the keyboard and the demo's server; the others run on hosts.
 POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
-    "jlremote.demo.command_session",
     "jlremote.demo.loopback_host",
     "jlremote.gpus.waiter_program",
     "jlremote.remote.job_keeper",
@@ -274,7 +272,6 @@ def test_macos_is_not_asked_what_only_linux_knows(monkeypatch: pytest.MonkeyPatc
     with near:
         far.close()
         assert connection_router._is_open(near)
-        assert dial._listening_process(near) is None
     assert liveness.seconds_asleep() == 0.0
     text = (
         "import sys; sys.platform = 'darwin'\n"

@@ -165,7 +165,7 @@ WITHOUT_A_DOOR = {
     "gpus/taking.py": "seconds of this clock, and what jlr itself wrote into a script",
     "place/host/addresses.py": "a port in hexadecimal, which no length makes an error",
     "place/host/job.py": "moments of the door",
-    "link/notices/cell_notices.py": "moments of the door",
+    "link/notices.py": "moments of the door",
     "mounts/": "processes and octal bytes of this machine",
     "place/runtimes/container_options.py": "a number of the door, in bytes",
     "place/runtimes/refused_options.py": "four digits",

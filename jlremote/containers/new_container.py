@@ -265,7 +265,7 @@ def install(
     lines, begun = list[str](), ""
     with start.context.progress.step(one_line(f"Install {', '.join(wanted)}")):
         with start.host.stream(doing) as output:
-            for text in output:
+            for text in output.text():
                 *whole, begun = re.split(r"[\r\n]+", begun + text)
                 lines += [line for line in whole if line.strip()]
                 if lines:

@@ -1,7 +1,7 @@
 """The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
 
-Read `demo` (the story of `jlr demo`), `loopback_host` (the server and its keys), `command_session`
-(the account, and one command or shell) and `own_files` (the folder of a demo, with its notebook).
+Read `demo` (the story of `jlr demo`), `loopback_host` (the server and its keys, the account, one
+command or shell) and `own_files` (the folder of a demo, with its notebook).
 
 Decisions:
 

@@ -84,12 +84,17 @@ def _the_only_one(config: Path) -> Iterator[None]:
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    from jlremote.demo.loopback_host import loopback_host
+    """Run the demo's host and give the folder where logins begin; that of `config` is its alone."""
+    from jlremote.demo.loopback_host import configured_server, current_account
 
     link = link_to(HOST, context)
     link.shut_down()
+    own_files.clear(config)
+    paths.private_directory(config.parent)
     with ExitStack() as stack:
-        files = stack.enter_context(loopback_host(HOST, config))
+        stack.callback(own_files.clear, config)
+        files = own_files.make(config)
+        stack.enter_context(configured_server(HOST, config, current_account(files)))
         try:
             yield files
         finally:
@@ -110,7 +115,7 @@ def _session(context: Context) -> SessionReport:
             hint=f"`{beside_jlr('jupyterlab')}`",
         )
     # The user may have a host `demo` with a session of that name.
-    name = HOST if sessions.find(HOST, HOST) is None else _unique_name()
+    name = HOST if sessions.find(HOST, HOST) is None else f"{HOST}-{secrets.token_hex(3)}"
     try:
         plain = StartRequest(HOST, name, runtime="none", python=sys.executable)
         return start(plain, context)
@@ -118,10 +123,6 @@ def _session(context: Context) -> SessionReport:
         with undisturbed(), suppress(JlrError):
             _forget(name, context)
         raise
-
-
-def _unique_name() -> str:
-    return f"{HOST}-{secrets.token_hex(3)}"
 
 
 def _wait(name: str, context: Context) -> None:

@@ -51,17 +51,18 @@ def make(config: Path) -> Path:
 
 
 def clear(config: Path) -> None:
-    """Delete what jlr and Jupyter made in a host's folder; and the folder if it is empty."""
-    try:
+    """Delete a host's configuration, and in the folder of its logins what jlr and Jupyter made.
+
+    That folder goes, too, if it is empty then.
+    """
+    with suppress(OSError):  # no demo has run, or files of the person are left
         folder = (config.parent / _LINK).readlink()
-    except OSError:  # no demo has run
-        return
-    for name in _OF_JUPYTER:
-        shutil.rmtree(folder / name, ignore_errors=True)
-    with suppress(OSError):
+        for name in _OF_JUPYTER:
+            shutil.rmtree(folder / name, ignore_errors=True)
         if is_as_made(folder / NOTEBOOK):
             (folder / NOTEBOOK).unlink()
-        folder.rmdir()  # fails where files of the person are left
+        folder.rmdir()
+    shutil.rmtree(config.parent, ignore_errors=True)
 
 
 def notebook() -> str:

@@ -17,7 +17,7 @@ from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import paths
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import KINDS
-from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.text import one_line, printable, reason_of, redacted
 from jlremote.times import utc
 
@@ -36,7 +36,7 @@ def report(
     with suppress(JlrError):
         logs = _latest("link-*.log")
         if host is not None:
-            logs = [link_files(host, known_way(host, context).ssh_config).log]
+            logs = [LinkFiles(host, known_way(host, context).ssh_config).log]
         logs += _latest("bug-*.log")
     sections = {
         f"jlr report of {utc(time.time())}": [versions],

@@ -6,7 +6,6 @@ neither log in nor pose as the server.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.laptop import paths
@@ -14,14 +13,14 @@ from jlremote.laptop import paths
 HOST_ALIAS = "jlr"  # stands for every name below `.jlr` in `known_hosts`
 
 
-@dataclass(frozen=True)
 class EditorKeys:
     """The files of the keys: OpenSSH's formats, mode 0600."""
 
-    client: Path  # the private key that the client logs in with
-    client_public: Path
-    host: Path  # the private key of the server
-    known_hosts: Path  # its public key, as the client looks it up
+    def __init__(self, folder: Path) -> None:
+        self.client = folder / "client_key"  # the private key that the client logs in with
+        self.client_public = folder / "client_key.pub"
+        self.host = folder / "host_key"  # the private key of the server
+        self.known_hosts = folder / "known_hosts"  # its public key, as the client looks it up
 
 
 def editor_keys() -> EditorKeys:
@@ -31,30 +30,24 @@ def editor_keys() -> EditorKeys:
         JlrError: they cannot be written, or others have access to their folder.
     """
     folder = paths.private_directory(paths.data_directory() / "ssh")
-    keys = EditorKeys(
-        folder / "client_key",
-        folder / "client_key.pub",
-        folder / "host_key",
-        folder / "known_hosts",
-    )
+    keys = EditorKeys(folder)
     if not keys.known_hosts.exists():
-        _make(folder, keys)
+        from filelock import FileLock
+
+        with FileLock(folder / "lock", mode=0o600):
+            if not keys.known_hosts.exists():
+                _make(keys)
     return keys
 
 
-def _make(folder: Path, keys: EditorKeys) -> None:
-    from filelock import FileLock
-
-    with FileLock(folder / "lock", mode=0o600):
-        if keys.known_hosts.exists():
-            return
-        private, public = _new_pair()
-        paths.write_whole(keys.client, private)
-        paths.write_whole(keys.client_public, public + b" jlr\n")
-        private, public = _new_pair()
-        paths.write_whole(keys.host, private)
-        # The last file: it tells that all are there.
-        paths.write_whole(keys.known_hosts, HOST_ALIAS.encode() + b" " + public + b"\n")
+def _make(keys: EditorKeys) -> None:
+    private, public = _new_pair()
+    paths.write_whole(keys.client, private)
+    paths.write_whole(keys.client_public, public + b" jlr\n")
+    private, public = _new_pair()
+    paths.write_whole(keys.host, private)
+    # The last file: it tells that all are there.
+    paths.write_whole(keys.known_hosts, HOST_ALIAS.encode() + b" " + public + b"\n")
 
 
 def _new_pair() -> tuple[bytes, bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -40,16 +40,17 @@ def selector_of(name: str, ssh_config: Path | None) -> str:
     known = sessions.load_all()
     if matching(known, words):
         return words
-    splits = list(_splits(words))
+    parts = words.split(".")
+    splits = [(".".join(parts[:at]), ".".join(parts[at:])) for at in range(1, len(parts))]
     for first, host in splits:
-        if record := _session(first, host, known):
-            return f"{record.host}/{record.name}"
-    hosts = known_hosts(ssh_config)
-    if words not in hosts:
-        for first, host in splits:
-            if host in hosts:
-                return f"{host}/{first}"
-    return words
+        for record in known:
+            hosts = (record.host, record.host.rpartition("@")[2])
+            if first in (record.name, record.typed) and host in hosts:
+                return f"{record.host}/{record.name}"
+    there = known_hosts(ssh_config)
+    if words in there:
+        return words
+    return next((f"{host}/{first}" for first, host in splits if host in there), words)
 
 
 def name_of(record: SessionRecord, known: Iterable[SessionRecord]) -> str:
@@ -57,19 +58,3 @@ def name_of(record: SessionRecord, known: Iterable[SessionRecord]) -> str:
     others = any(other.name == record.name and other.host != record.host for other in known)
     host = record.host.rpartition("@")[2]
     return f"{record.name}.{host}{SUFFIX}" if others else f"{record.name}{SUFFIX}"
-
-
-def _splits(words: str) -> Iterator[tuple[str, str]]:
-    parts = words.split(".")
-    for at in range(1, len(parts)):
-        yield ".".join(parts[:at]), ".".join(parts[at:])
-
-
-def _session(name: str, host: str, known: Iterable[SessionRecord]) -> SessionRecord | None:
-    for record in known:
-        if name in (record.name, record.typed) and host in (
-            record.host,
-            record.host.rpartition("@")[2],
-        ):
-            return record
-    return None

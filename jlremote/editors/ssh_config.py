@@ -100,19 +100,16 @@ def client_settings() -> list[str]:
     lines = list(_SETTINGS)
     # An environment may bring an ssh of its own, and an editor take the system's.
     for program in filter(None, {shutil.which("ssh"), shutil.which("ssh", path=_SYSTEM_PATH)}):
-        while (known := _known_to(program, lines)) != lines:
-            lines = known
+        refused = {""}
+        while refused:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder, "config")
+                file.write_text("\n".join(lines), encoding="utf-8")
+                argv = (program, "-F", str(file), "-G", "--", "jlr")
+                asked = subprocess.run(argv, capture_output=True, text=True, check=False)
+            refused = {*_REFUSED.findall(asked.stderr)}
+            lines = [line for number, line in enumerate(lines, 1) if str(number) not in refused]
     return lines
-
-
-def _known_to(program: str, lines: list[str]) -> list[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "config")
-        file.write_text("\n".join(lines), encoding="utf-8")
-        argv = (program, "-F", str(file), "-G", "--", "jlr")
-        asked = subprocess.run(argv, capture_output=True, text=True, check=False)
-    refused = {*_REFUSED.findall(asked.stderr)}
-    return [line for number, line in enumerate(lines, 1) if str(number) not in refused]
 
 
 def plain_blocks() -> str:
@@ -147,10 +144,7 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
         JlrError: a file cannot be read or written, or there is no terminal to ask on.
     """
     paths.write_whole(known_names.config_file(), known_names.with_names(block()))
-    line = _line()
-    return _changed(
-        lambda before: line.encode() + b"\n" + _without(before), f"+ {line}", asker, show, agreed
-    )
+    return _changed("+", asker, show, agreed)
 
 
 def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
@@ -159,7 +153,7 @@ def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -
     Raises:
         JlrError: a file cannot be read or written, or there is no terminal to ask on.
     """
-    change = _changed(_without, "-", asker, show, agreed)
+    change = _changed("-", asker, show, agreed)
     if change.done and change.line:
         known_names.config_file().unlink(missing_ok=True)
     return change
@@ -170,25 +164,16 @@ def is_installed() -> bool:
     return any(map(_is_ours, _read(_users_file()).splitlines()))
 
 
-def _changed(
-    changed: Callable[[bytes], bytes],
-    shown: str,
-    asker: Asker,
-    show: Callable[[str], None],
-    agreed: bool,
-) -> ConfigChange:
-    """Change the user's file, once the user agrees; `shown` is `-`, or `+` and the new line."""
-    file = _users_file()
+def _changed(sign: str, asker: Asker, show: Callable[[str], None], agreed: bool) -> ConfigChange:
+    """Add our line to the user's file (`+`) or take it away (`-`), once the user agrees."""
+    file, line = _users_file(), _line()
     before = _read(file)
-    after = changed(before)
+    theirs = b"".join(each for each in before.splitlines(keepends=True) if not _is_ours(each))
+    after = f"{line}\n".encode() + theirs if sign == "+" else theirs
     if after == before:
         return ConfigChange(file, "", done=True)
-    if shown == "-":
-        former = next(filter(_is_ours, before.splitlines()))
-        shown = f"- {former.decode('utf-8', 'replace')}"
-    line = shown[2:]
     if not agreed:
-        show(f"{file}:\n{shown}")
+        show(f"{file}:\n{sign} {line}")
         try:
             answer = asker.ask(Question("confirm", f"Change {file}?"))
         except NeedsAuthentication:
@@ -200,7 +185,12 @@ def _changed(
             return ConfigChange(file, line, done=False)
     if _read(file) != before:
         raise JlrError(f"`{file}` has changed meanwhile", hint="run the command again")
-    _write(file, after)
+    try:
+        mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+        paths.write_whole(file, after)
+        file.chmod(mode)
+    except OSError as failure:
+        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
     return ConfigChange(file, line, done=True)
 
 
@@ -216,20 +206,6 @@ def _read(file: Path) -> bytes:
         return b""
     except OSError as failure:
         raise JlrError(f"cannot read `{file}`: {reason_of(failure)}") from failure
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
-        paths.write_whole(file, content)
-        file.chmod(mode)
-    except OSError as failure:
-        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
-
-
-def _without(content: bytes) -> bytes:
-    lines = content.splitlines(keepends=True)
-    return b"".join(line for line in lines if not _is_ours(line))
 
 
 def _line() -> str:

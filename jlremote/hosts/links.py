@@ -27,7 +27,7 @@ from jlremote.laptop.settings.options import is_pool
 from jlremote.laptop.typed_place import check_host, is_known_host, known_hosts
 from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link, LinkEvents
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import in_short
@@ -98,7 +98,7 @@ def begin(host: str, context: Context) -> None:
     check_host(host)
     sessions.check_writable()
     config = known_way(host, context).ssh_config
-    files = link_files(host, config and config.resolve())
+    files = LinkFiles(host, config and config.resolve())
     if not files.key.exists():  # else one runs or was killed; the first request finds out
         begun = threading.Event()
         threading.Thread(target=_start, args=(files, begun), daemon=True).start()

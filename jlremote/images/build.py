@@ -143,7 +143,7 @@ class Building:
         try:
             # Closed at the end: a step that failed is to be told before its error.
             with closing(sent), self.host.stream(command, sent, end=True) as output:
-                for text in output:
+                for text in output.text():
                     shown = True
                     self._show(log.take(text))
                 self._show(log.finish())

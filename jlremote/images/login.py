@@ -180,7 +180,7 @@ def _tried(
         context.progress.step(f"Log in to {registry} as {key.user}"),
         link.stream(login, lines) as output,
     ):
-        said = "".join(output)
+        said = "".join(output.text())
         if output.status != 0:
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)

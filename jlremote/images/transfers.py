@@ -119,7 +119,7 @@ def follow(
     while True:
         try:
             with host.stream(script, given) as output:
-                for text in output:
+                for text in output.text():
                     transfer.take(text)
                     context.progress.advance(transfer.in_words())
         except LinkLost:

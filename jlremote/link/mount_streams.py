@@ -7,12 +7,14 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jlremote.errors import JlrError
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.connection import Connection
@@ -24,8 +26,52 @@ HANDOVER_SECONDS = 5.0
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
+_BACKLOG = 64
+_NO_DESCRIPTORS_PAUSE = 0.2
 
 
+class UnixListener:
+    """Listens at `path` until it is closed; `serve` gets each client in a thread, and closes it.
+
+    Raises:
+        OSError: the socket cannot be made.
+    """
+
+    def __init__(self, path: Path, serve: Callable[[socket.socket], None]) -> None:
+        self._path = path
+        self._serve = serve
+        self._listener = socket.socket(socket.AF_UNIX)
+        try:
+            path.unlink(missing_ok=True)  # left by a link that was killed
+            self._listener.bind(str(path))
+            path.chmod(0o600)
+            self._listener.listen(_BACKLOG)
+            self._inode = path.stat().st_ino
+        except OSError:
+            self._listener.close()
+            raise
+        threading.Thread(target=self._accept, name=path.name, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening, and remove the file unless another socket has its name by now."""
+        with suppress(OSError):
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while self._listener.fileno() >= 0:
+            try:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+            except (OSError, RuntimeError) as error:  # closed, or no descriptor or thread is left
+                log.info("no sshfs was accepted: %r", error)
+                time.sleep(_NO_DESCRIPTORS_PAUSE)
+
+
+@dataclass(eq=False)
 class Mounts:
     """All mounts of a link, by name; sshfs hands its own socket over at the socket `address`.
 
@@ -33,16 +79,16 @@ class Mounts:
     `mounts.connector` is the other side.
     """
 
-    def __init__(self, supervisor: Supervisor, address: Path) -> None:
-        self._supervisor = supervisor
-        self._loop = EventLoop()  # of all streams
-        self._address = address
-        self._listener: UnixListener | None = None  # from the first mount on
-        self._lock = threading.Lock()
-        self._streams: dict[SftpStream, str] = {}  # each with the name of its mount
-        self._failures: dict[str, str | None] = {}
-        self._roots: dict[str, str] = {}
-        self._away_since: float | None = None
+    supervisor: Supervisor
+    address: Path
+    _loop: EventLoop = field(default_factory=EventLoop)  # of all streams
+    _listener: UnixListener | None = None  # from the first mount on
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # Each with the name of its mount.
+    _streams: dict[SftpStream, str] = field(default_factory=dict)
+    _failures: dict[str, str | None] = field(default_factory=dict)
+    _roots: dict[str, str] = field(default_factory=dict)
+    _away_since: float | None = None
 
     def __len__(self) -> int:
         return len(self._failures)
@@ -55,7 +101,10 @@ class Mounts:
         """
         with self._lock:
             if self._listener is None and sys.platform != "win32":  # see `admit`
-                self._listener = self._listen()
+                try:
+                    self._listener = UnixListener(self.address, self._receive)
+                except OSError as error:
+                    raise JlrError(f"cannot listen at `{self.address}`: {error}") from error
             self._failures.setdefault(name, None)
             self._roots[name] = root
 
@@ -87,12 +136,6 @@ class Mounts:
                 for name, failure in self._failures.items()
             ]
 
-    def _listen(self) -> UnixListener:
-        try:
-            return UnixListener(self._address, self._receive)
-        except OSError as error:
-            raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
-
     def _close(self) -> None:
         """Stop listening, so that sshfs is refused at once."""
         if self._listener is not None:
@@ -120,7 +163,7 @@ class Mounts:
             local.close()
             return
         try:
-            connection = self._supervisor.wait(self._patience())
+            connection = self.supervisor.wait(self._patience())
         except JlrError:  # the link's state tells why
             local.close()
             return

@@ -130,12 +130,12 @@ def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str
     where = "all hosts" if host is None else host
     planned = Destruction(f"Disconnect from {where}?", tuple(map(one_line, losses)))
     confirm(planned, context, yes=yes)
-    for link in silent:
+    for link in (*silent, *links):
         link.stay_disconnected()
     ended: set[str] = set()
     for link in links:
         try:
-            if link.disconnect() and link.name not in ended:
+            if link.shut_down() and link.name not in ended:
                 ended.add(link.name)
                 yield link.name
         except JlrError as error:

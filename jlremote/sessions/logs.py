@@ -45,7 +45,7 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
     if wanted.container and halted.container_of(host, runtime, record) is None:
         halted.running(record, runtime, None)
     with host.stream(_script(runtime, record, wanted)) as output:
-        for text in output if wanted.since is None else _later(output):
+        for text in output.text() if wanted.since is None else _later(output.text()):
             yield printable(text)
     if output.status not in (0, None):
         halted.check(host, record)

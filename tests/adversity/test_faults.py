@@ -13,17 +13,16 @@ import shutil
 import signal
 import socket
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from jlremote.link.connection.backoff import FLAPPING_LOSSES, FLAPPING_SECONDS, STEADY_SECONDS
+from jlremote.link.connection.backoff import STEADY_SECONDS
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.disks import disk, fill
@@ -73,7 +72,6 @@ class Scene:
     engine_socket: Path
     authorized: Path
     clock: Path
-    losses: deque[float] = field(default_factory=lambda: deque(maxlen=FLAPPING_LOSSES - 1))
 
     @property
     def link(self) -> psutil.Process:
@@ -93,11 +91,8 @@ class Scene:
         self.line.cut()
 
     def before_a_loss(self) -> None:
-        """Wait: one of many losses within seconds would rightly be followed by a pause."""
-        many = len(self.losses) == self.losses.maxlen
-        since = time.monotonic() - self.losses[0] if many else FLAPPING_SECONDS
-        time.sleep(max(STEADY_SECONDS, FLAPPING_SECONDS - since))
-        self.losses.append(time.monotonic())
+        """Wait: the loss of a connection that did not last may rightly be followed by a pause."""
+        time.sleep(STEADY_SECONDS)
 
     def told(self) -> dict[str, Any]:
         """Return what `jlr list` says of the session, in time."""

@@ -13,7 +13,7 @@ import pytest
 
 from jlremote import errors
 from jlremote.__main__ import run_command
-from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.link_files import LinkFiles
 from tests.cli.conftest import Jlr, Workflows
 from tests.lab.programs import PATIENCE
 from tests.outages.parts import within
@@ -122,7 +122,7 @@ def test_what_is_no_host_is_refused_before_a_link_begins(argv: tuple[str, ...], 
     outcome = jlr(*argv)
     assert outcome.code == 2
     assert outcome.stderr.startswith("error: `a b` is not a host: it holds blanks"), outcome
-    assert not link_files("a b", None).key.exists()
+    assert not LinkFiles("a b", None).key.exists()
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,6 @@ def bare_path(folder: Path) -> str:
 
 @dataclass
 class Demo:
-    """A `jlr demo` that runs."""
-
     laptop: Laptop
     process: subprocess.Popen[str]
 
@@ -48,7 +46,6 @@ class Demo:
         return Session(self.laptop, json.loads(said[said.index("{") :]))
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
@@ -59,20 +56,13 @@ class Demo:
         self.process.stdout.close()
 
     def end(self) -> tuple[int, str]:
-        """Return the exit code, and what was printed since."""
         assert self.process.stdout is not None
         status = self.process.wait(END_SECONDS)
         return status, self.process.stdout.read()
 
 
 def start_demo(laptop: Laptop, *words: str, before: str = "") -> Demo:
-    """Run `jlr demo`; `session` waits for it.
-
-    Args:
-        laptop: the machine.
-        words: further options.
-        before: what a shell does before it becomes `jlr`.
-    """
+    """Run `jlr demo`, which `session` waits for; a shell does `before` first."""
     jlr = (str(PROGRAMS / "jlr"), "demo", "--no-browser", "--json", *words)
     process = subprocess.Popen(
         ("/bin/sh", "-c", f'{before}\nexec "$@"', "sh", *jlr),
@@ -112,7 +102,6 @@ def processes_of(laptop: Laptop, word: str) -> list[psutil.Process]:
 
 
 def ignores(process: psutil.Process, number: int) -> bool:
-    """Return whether a process ignores a signal."""
     status = Path(f"/proc/{process.pid}/status").read_text("ascii")
     mask = next(line for line in status.splitlines() if line.startswith("SigIgn"))
     return bool(int(mask.split()[1], 16) & 1 << (number - 1))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pexpect
@@ -27,10 +26,8 @@ from tests.sessions.parts import Session, failed
 pytestmark = pytest.mark.lab
 
 
-class RunDemo(Protocol):
-    """Starts a demo; the arguments are those of `start_demo`."""
-
-    def __call__(self, *words: str, before: str = "") -> Demo: ...
+# Starts a demo; the arguments are those of `start_demo`.
+RunDemo = Callable[..., Demo]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +63,6 @@ def run_demo(machine: Laptop) -> Iterator[RunDemo]:
 
 
 def kept(machine: Laptop) -> list[str]:
-    """Return the names of the files that demos have kept."""
     return sorted(path.name for path in (machine.folder / "tmp").glob("jlr-demo-*/*"))
 
 
@@ -110,7 +106,7 @@ def test_in_the_background_of_a_machine_with_only_python_a_kernel_answers_until_
         [code] = [cell for cell in cells if cell["cell_type"] == "code"]
         assert "Python 3" in kernel.run(code["source"])
         kernel.send("import time; time.sleep(600)")
-        wait_until(lambda: kernel_is_busy(machine), "the kernel's work")
+        wait_until(lambda: '"busy"' in machine.jlr("list", "--json").stdout, "the kernel's work")
         failed(machine.jlr("stop"), 7, "a.ipynb")
         demo.interrupt()  # which spares no busy kernel
         wait_until(lambda: not processes_of(machine, "jupyterlab"), "the end of Jupyter")
@@ -138,10 +134,6 @@ def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop
         terminal.close()
         assert (terminal.exitstatus, terminal.signalstatus) == (0, None)
     wait_for_no_trace(machine)
-
-
-def kernel_is_busy(machine: Laptop) -> bool:
-    return '"busy"' in machine.jlr("list", "--json").stdout
 
 
 def test_ctrl_c_ends_a_demo_that_is_still_starting(machine: Laptop, run_demo: RunDemo) -> None:

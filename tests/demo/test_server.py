@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
@@ -12,9 +15,53 @@ import paramiko
 import psutil
 import pytest
 
-from jlremote.demo.loopback_host import configured_server
-from tests.demo.conftest import EVERY_INTERFACE, Host, login
+from jlremote.demo.loopback_host import Account, configured_server
 from tests.lab.programs import PATIENCE, wait_until
+
+# Reaches this machine, and is no loopback address: it stands for a container's.
+EVERY_INTERFACE = "0.0.0.0"
+
+
+@dataclass(frozen=True)
+class Host:
+    port: int
+    user: str
+    config: Path
+    folder: Path
+
+    @property
+    def key(self) -> paramiko.PKey:
+        return paramiko.Ed25519Key.from_private_key_file(str(self.config.parent / "id"))
+
+    def transport(self) -> paramiko.Transport:
+        """Return a connection that has not logged in, to a server that proved who it is."""
+        transport = paramiko.Transport(("127.0.0.1", self.port))
+        transport.start_client(timeout=PATIENCE)
+        known = paramiko.HostKeys(str(self.config.parent / "known_hosts"))
+        assert known.check(f"[127.0.0.1]:{self.port}", transport.get_remote_server_key())
+        return transport
+
+
+def login(folder: Path) -> Account:
+    return Account("someone", "/bin/sh", folder, {"PATH": os.environ["PATH"], "MARK": "here"})
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    """A server that forwards to the loopback alone."""
+    config, there = tmp_path / "keys" / "ssh_config", login(tmp_path)
+    config.parent.mkdir()
+    with configured_server("demo", config, there) as port:
+        yield Host(port, there.user, config, tmp_path)
+
+
+@pytest.fixture
+def client(host: Host) -> Iterator[paramiko.Transport]:
+    transport = host.transport()
+    transport.auth_publickey(host.user, host.key)
+    yield transport
+    transport.close()
+
 
 PROHIBITED = 1  # RFC 4254, 5.1: SSH_OPEN_ADMINISTRATIVELY_PROHIBITED
 
@@ -22,7 +69,6 @@ needs_openssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="`ssh` is
 
 
 def session(client: paramiko.Transport, command: str | None = None) -> paramiko.Channel:
-    """Open a session, which runs `command` if there is one."""
     channel = client.open_session(timeout=PATIENCE)
     channel.settimeout(PATIENCE)
     if command is not None:
@@ -31,7 +77,6 @@ def session(client: paramiko.Transport, command: str | None = None) -> paramiko.
 
 
 def output(channel: paramiko.Channel) -> bytes:
-    """Return all that a session prints on stdout."""
     return b"".join(iter(lambda: channel.recv(1 << 20), b""))
 
 

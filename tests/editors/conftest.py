@@ -41,15 +41,12 @@ class Clients:
 
     @property
     def name(self) -> str:
-        """The session's name for ssh."""
         return f"{self.inside.name}.jlr"
 
     def ssh(self, *words: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
-        """Run OpenSSH's client, `words` behind its own options."""
         return self.run("ssh", "-F", str(self.config), *words, **how)
 
     def popen(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start OpenSSH's client with pipes, and return at once."""
         return subprocess.Popen(
             ("ssh", "-F", str(self.config), *words),
             stdin=subprocess.PIPE,

@@ -15,23 +15,12 @@ from jlremote.editors.proxy import name_of, selector_of
 from jlremote.errors import JlrError
 from jlremote.laptop.known_names import host_names
 from jlremote.laptop.sessions import SessionRecord, delete, save
-from jlremote.questions import NeverAsks, Question
+from jlremote.questions import NeverAsks
 from tests.editors.conftest import Clients
+from tests.link.fakes import FakePerson
 from tests.long import LONG
 
 THEIRS = b"# mine\r\nHost *\n\tUser me\nHost x\n  Port 7\n\n# no line feed at the end"
-
-
-class Says:
-    """An asker that gives one answer, and the file's content while it is asked."""
-
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
-        self.asked: list[Question] = []
-
-    def ask(self, question: Question) -> str:
-        self.asked.append(question)
-        return self.answer
 
 
 @pytest.fixture
@@ -48,20 +37,20 @@ def test_one_line_comes_and_goes_and_the_rest_stays_byte_for_byte(home: Path) ->
     file.write_bytes(THEIRS)
     file.chmod(0o640)
     shown: list[str] = []
-    refused = ssh_config.install(Says("no"), shown.append)
+    refused = ssh_config.install(FakePerson("no"), shown.append)
     assert not refused.done
     assert file.read_bytes() == THEIRS
     assert shown[0].startswith(f"{file}:\n+ Include ")
-    assert ssh_config.install(Says("yes"), shown.append).done
+    assert ssh_config.install(FakePerson("yes"), shown.append).done
     first, _, rest = file.read_bytes().partition(b"\n")
     assert first.startswith(b"Include ")
     assert rest == THEIRS
     assert file.stat().st_mode & 0o777 == 0o640
-    again = Says("no")
+    again = FakePerson("no")
     assert ssh_config.install(again, shown.append).line == ""
-    assert again.asked == []
+    assert again.questions == []
     assert ssh_config.is_installed()
-    assert ssh_config.remove(Says("yes"), shown.append).done
+    assert ssh_config.remove(FakePerson("yes"), shown.append).done
     assert file.read_bytes() == THEIRS
     assert not ssh_config.is_installed()
     assert ssh_config.remove(again, shown.append).line == ""
@@ -72,7 +61,7 @@ def test_a_line_for_each_known_session_comes_and_goes_with_it(home: Path) -> Non
     first = SessionRecord("lab", "cont1", "docker", 8888)
     second = SessionRecord("me@dgx", "cont1", "docker", 8889)
     save(first)
-    ssh_config.install(Says("yes"), lambda _: None)
+    ssh_config.install(FakePerson("yes"), lambda _: None)
     file = home.parent / "XDG_DATA_HOME" / "jlr" / "ssh_config"
     block = ssh_config.block()
     assert file.read_text("utf-8") == f"Host cont1.jlr\nHost lab.jlr\n{block}"
@@ -82,7 +71,7 @@ def test_a_line_for_each_known_session_comes_and_goes_with_it(home: Path) -> Non
     delete(first)
     assert file.read_text("utf-8") == f"Host cont1.jlr\nHost dgx.jlr\n{block}"
     assert host_names() == []
-    ssh_config.remove(Says("yes"), lambda _: None)
+    ssh_config.remove(FakePerson("yes"), lambda _: None)
     delete(second)
     assert not file.exists()
 
@@ -116,13 +105,13 @@ def test_a_file_that_is_a_link_or_no_file(home: Path) -> None:
     there.write_bytes(THEIRS)
     (home / ".ssh").mkdir()
     (home / ".ssh" / "config").symlink_to(there)
-    ssh_config.install(Says("yes"), lambda _: None)
+    ssh_config.install(FakePerson("yes"), lambda _: None)
     assert (home / ".ssh" / "config").is_symlink()
     assert there.read_bytes().endswith(THEIRS)
     (home / ".ssh" / "config").unlink()
     (home / ".ssh" / "config").mkdir()
     with pytest.raises(JlrError, match="cannot read"):
-        ssh_config.install(Says("yes"), lambda _: None)
+        ssh_config.install(FakePerson("yes"), lambda _: None)
 
 
 def test_the_keys_are_made_once_and_for_this_user_only(home: Path) -> None:
@@ -229,8 +218,6 @@ case $2 in *'&& pwd') cat /tmp/says ;; *) exec /bin/dash "$@" ;; esac
 
 @pytest.fixture
 def hostile(clients: Clients) -> Iterator[Callable[[str], None]]:
-    """Let the container say what its folder is."""
-
     def says(folder: str) -> None:
         write = ("sh", "-c", 'printf "%s" "$1" >"$2"', "sh")
         clients.inside.execute(*write, folder, "/tmp/says")

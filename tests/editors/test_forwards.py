@@ -70,8 +70,6 @@ def test_a_port_of_the_containers_loopback_is_reached(clients: Clients, web: Non
 
 
 class Here(BaseHTTPRequestHandler):
-    """A web server of the laptop."""
-
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
@@ -157,8 +155,7 @@ def test_one_connection_is_shared_and_vs_code_begins(clients: Clients, web: None
 def test_a_jump_through_the_session_ends_at_the_host(clients: Clients) -> None:
     """The container reaches the host's sshd by its address on the engine's network."""
     route = clients.ssh(
-        clients.name,
-        "python3 -c \"print([l.split()[2] for l in open('/proc/net/route')][1])\"",
+        clients.name, "python3 -c \"print([l.split()[2] for l in open('/proc/net/route')][1])\""
     )
     gateway = socket.inet_ntoa(bytes.fromhex(route.stdout.decode().strip())[::-1])
     with socket.create_server((gateway, 0)) as there:

@@ -10,7 +10,7 @@ from jlremote.errors import LinkLost
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.link.desk import Desk, at_desk, forget_sessions
-from tests.link.parts import Watched
+from tests.link.fakes import Watched
 from tests.link.servers import HostServers
 
 

@@ -21,7 +21,7 @@ from jlremote.jupyter.api import JupyterApi
 from jlremote.laptop import sessions
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing.session_report import SessionReport
 from jlremote.questions import Asker
@@ -39,12 +39,7 @@ from tests.stories.parts import Notes
 
 @dataclass
 class Desk:
-    """Where a person sits.
-
-    Attributes:
-        host: what is typed after `ssh`.
-        person: who is asked.
-    """
+    """Where a person sits who types `host` after `ssh`."""
 
     laptop: Laptop
     host: str = "lab"
@@ -56,7 +51,7 @@ class Desk:
 
     @property
     def files(self) -> LinkFiles:
-        return link_files(self.host, self.laptop.ssh_config)
+        return LinkFiles(self.host, self.laptop.ssh_config)
 
     def leftovers(self) -> list[str]:
         """Return the files by which a link is found, as long as there are any."""
@@ -64,11 +59,9 @@ class Desk:
         return [path.name for path in found if path.exists()]
 
     def link(self) -> Link:
-        """Return the link as a new command has it."""
         return link_to(self.host, self.context)
 
     def run(self, script: str) -> str:
-        """Run a script on the host and return its stdout."""
         return self.link().run({"script": script})["script"].stdout
 
     def start(self, name: str, runtime: str = "none") -> SessionReport:
@@ -95,21 +88,17 @@ class Desk:
             return "no link"
 
     def server_pid(self, forward: ForwardStatus, timeout: float = 30) -> int:
-        """Ask the server behind a forward for its pid, with its token."""
         server = forward.server
         return int(JupyterApi(forward.local_port, server, timeout).status()["pid"])
 
     def processes(self) -> list[psutil.Process]:
-        """Return the laptop's links."""
         return [p for p in self.laptop.processes() if is_link(p)]
 
     def process(self) -> psutil.Process:
-        """Return the one link."""
         (found,) = self.processes()
         return found
 
     def command(self, *arguments: str, code: str = "") -> Sequence[str]:
-        """Return the argv of a process that has `link` and runs `code`."""
         return (sys.executable, "-c", f"{_LINK}\n{code}", str(self.laptop.ssh_config), *arguments)
 
 

@@ -58,7 +58,6 @@ class HostServers:
         self._started: set[str] = set()
 
     def start(self, name: str, port: int = 0) -> int:
-        """Start a session's server and return its pid."""
         argv = ("sh", "-c", beginning(Bare(), name, "127.0.0.1", port), "sh", PROGRAM)
         self._running[name] = subprocess.Popen(
             argv,
@@ -80,7 +79,6 @@ class HostServers:
         return [p for p in self._account.processes() if lives(p.pid) and name_of(p) == name]
 
     def kill(self, name: str) -> None:
-        """Kill a session's server."""
         process = self._running.pop(name)
         process.kill()
         process.wait()
@@ -101,7 +99,6 @@ def is_removed(folder: Path) -> bool:
 
 
 def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None:
-    """Start a server in a container under the container's name."""
     script = beginning(Containers(DOCKER), container.name, bind, port)
     container.engine.docker("exec", container.name, "rm", "-rf", f"/tmp/jlr-0/{container.name}")
     argv = ("exec", "--detach", container.name, "sh", "-c", script, "sh", PROGRAM)

@@ -41,19 +41,6 @@ def up(desk: Desk, servers: HostServers, sshd: SSHServer, account: Account, keys
     return desk
 
 
-def test_a_killed_connection_costs_a_request_nothing_but_time(up: Desk, sshd: SSHServer) -> None:
-    forward, before = up.forward("one"), sshd.log_text()
-    pid = up.server_pid(forward)
-    link = up.process().pid
-    sshd.drop_connections()
-    began = time.monotonic()
-    assert up.server_pid(forward) == pid
-    assert time.monotonic() - began < 5 * load()
-    assert up.forward("one").local_port == forward.local_port
-    assert up.process().pid == link
-    assert logins(sshd, before) == 1
-
-
 def test_while_the_server_is_away_requests_wait_and_then_get_through(
     up: Desk, sshd: SSHServer
 ) -> None:
@@ -74,22 +61,6 @@ def test_while_the_server_is_away_requests_wait_and_then_get_through(
     assert [call.result() for call in waiting] == [pid] * 5
     assert time.monotonic() - back < 4 * load()
     assert logins(sshd, before) == 1
-
-
-def test_a_server_that_stops_answering_is_noticed_by_the_users_own_settings(
-    up: Desk, sshd: SSHServer
-) -> None:
-    forward = up.forward("one")
-    pid = up.server_pid(forward)
-    began = time.monotonic()
-    sshd.freeze_connections()
-    frozen = sshd.sessions()
-    try:
-        assert up.server_pid(forward) == pid
-        assert time.monotonic() - began < (3 + 3) * load()
-    finally:
-        for process in frozen:
-            process.kill()
 
 
 def test_a_line_that_swallows_everything_is_noticed_too(

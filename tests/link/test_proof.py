@@ -15,7 +15,6 @@ PORT = 8888
 
 @pytest.fixture
 def inside(desk: Desk, container: ContainerFactory) -> Container:
-    """A container with a session."""
     made = container("lab/plain")
     start_inside(made, PORT)
     desk.start(made.name, "docker")
@@ -59,12 +58,6 @@ def port_of_the_dead(desk: Desk, servers: HostServers) -> int:
     port = desk.forward("one").server.port
     servers.kill("one")
     return port
-
-
-def test_a_dead_server_is_reported(desk: Desk, sshd: SSHServer, port_of_the_dead: int) -> None:
-    with within(15):
-        sshd.drop_connections()
-        check_turned_away(desk, "one", "jupyter-dead", "is gone")
 
 
 def test_another_users_server_on_the_port_is_sent_nothing(

@@ -33,7 +33,6 @@ def lasting_container(engine: Engine) -> Iterator[Container]:
 
 @pytest.fixture(scope="module")
 def network(sshd: SSHServer) -> Iterator[Network]:
-    """A network of the kernel's to the remote host."""
     made = Network(sshd.port)
     yield made
     made.close()
@@ -63,7 +62,6 @@ def work(lasting_work: Work) -> Work:
 
 @pytest.fixture
 def chromium(file_chromium: BrowserContext) -> Iterator[BrowserContext]:
-    """The same browser for all tests of a file, which closes the pages of each."""
     yield file_chromium
     for page in file_chromium.pages[1:]:
         page.close()
@@ -72,7 +70,6 @@ def chromium(file_chromium: BrowserContext) -> Iterator[BrowserContext]:
 def add_far(
     laptop: Laptop, network: Network, sshd: SSHServer, account: Account, keys: Keys
 ) -> None:
-    """Let a laptop know the host over the network, as `far`."""
     laptop.add_host(
         "far",
         sshd,

@@ -41,17 +41,11 @@ def within(limit: float) -> Iterator[None]:
 
 @dataclass
 class Work:
-    """A kernel with a variable that exists nowhere else.
-
-    Attributes:
-        session: where it runs.
-        kernel: the kernel, and a websocket from before the outage.
-        value: the variable's.
-    """
+    """A kernel with a variable that exists nowhere else."""
 
     session: Session
-    kernel: Kernel
-    value: str
+    kernel: Kernel  # with a websocket from before the outage
+    value: str  # the variable's
 
     def check(self) -> None:
         """Ask the kernel for the variable, by a new websocket as a page makes one by itself."""
@@ -93,13 +87,11 @@ def observers(account: Account) -> int:
 
 
 def state(laptop: Laptop) -> tuple[str, str]:
-    """Return the only session's state, and what is said about it."""
     [told] = json.loads(laptop.jlr("list", "--json").stdout)
     return str(told["state"]), str(told["detail"])
 
 
 def link_of(laptop: Laptop) -> psutil.Process:
-    """Return the laptop's one link."""
     [link] = [process for process in laptop.processes() if is_link(process)]
     return link
 
@@ -118,5 +110,4 @@ CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time
 
 
 def lines(page: Page) -> list[int]:
-    """Return the numbers of the lines on the page."""
     return [int(found) for found in re.findall(r"line (\d+)", outputs(page))]

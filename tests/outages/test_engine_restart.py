@@ -36,14 +36,12 @@ KILLS = 10 if WANTED else 2
 
 @pytest.fixture(scope="module")
 def lone(engine: Engine, say: Say) -> Iterator[LoneEngine]:
-    """A dockerd of this file's own."""
     with lone_engine(engine, "lab/jupyter", say) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def front_door(lone: LoneEngine, keys: Keys) -> Iterator[SSHServer]:
-    """An sshd whose sessions find that dockerd."""
     with running_sshd(lone.engine, keys) as server:
         yield server
 

@@ -66,18 +66,15 @@ class Bridge:
         return True
 
     def remove(self) -> None:
-        """Remove it with its containers."""
         self._factory.remove_all()
         self._engine.docker("network", "rm", self.name)
 
     def address(self, container: Container) -> str:
-        """Return the address that a container has on it."""
         return container.inspect(
             f'{{{{(index .NetworkSettings.Networks "{self.name}").IPAddress}}}}'
         )
 
     def disconnect(self, container: Container) -> str:
-        """Take a container off it, and return the address that it had."""
         had = self.address(container)
         self._engine.docker("network", "disconnect", self.name, container.name)
         return had
@@ -97,8 +94,6 @@ class Bridge:
 
 
 class Stranger:
-    """Another user's container."""
-
     def __init__(self, container: Container, address: str) -> None:
         self._container = container
         wait_until(self._listens, "the start of the stranger's server")
@@ -110,7 +105,6 @@ class Stranger:
         return f":{PORT:04X} 00000000:0000 0A" in tables
 
     def heard(self) -> str:
-        """Return all that its server was sent."""
         return self._container.execute("sh", "-c", "cat /tmp/heard 2>/dev/null; :")
 
 
@@ -123,7 +117,6 @@ def bridge(engine: Engine, container: ContainerFactory) -> Iterator[Bridge]:
 
 @pytest.fixture
 def inside(bridge: Bridge, container: ContainerFactory) -> Container:
-    """The container whose address changes."""
     return container(options=("--network", bridge.name))
 
 

@@ -40,7 +40,6 @@ display(HTML("<b>rich</b>"))
 
 
 def run_notebook(browser: BrowserContext, session: Session, path: str, cell: int = 0) -> Page:
-    """Open a notebook and run a cell of it."""
     opened = session.laptop.jlr("open", "far/" + session.name, path, "--no-browser")
     assert opened.status == 0, opened
     page = browser.new_page()
@@ -75,7 +74,6 @@ def undisturbed(browser: BrowserContext, session: Session, count: int) -> list[A
 
 
 def joined(outputs: list[Any]) -> list[Any]:
-    """Return outputs with lists of lines as text."""
     for each in outputs:
         if isinstance(each.get("text"), list):
             each["text"] = "".join(each["text"])

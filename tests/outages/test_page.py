@@ -98,7 +98,6 @@ def test_a_page_asks_again_what_chromium_ends(
 
 
 def is_checkpoint(request: Request) -> bool:
-    """Return whether a request is the last one of a save."""
     return request.method == "POST" and "/checkpoints" in request.url
 
 
@@ -170,7 +169,6 @@ def test_a_page_of_an_older_jupyter_goes_on_after_a_silence(
 
 
 def notebook(code: str) -> dict[str, Any]:
-    """Return the content of a notebook with one cell."""
     facts: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     cells = [{"cell_type": "code", "source": code} | facts]

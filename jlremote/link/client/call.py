@@ -98,13 +98,12 @@ class Caller:
                 if not start:
                     raise
                 continue
-            with ExitStack() as stack:
+            with ExitStack() as stack, suppress(EOFError, OSError):
                 stack.callback(socket.close)
-                with suppress(EOFError, OSError):
-                    send(socket, request)
-                    if "accepted" in next_message(socket, self.files):
-                        stack.pop_all()
-                        return socket
+                send(socket, request)
+                if "accepted" in next_message(socket, self.files):
+                    stack.pop_all()
+                    return socket
         raise Bug(
             f"the link to `{self.files.host}` ends as soon as it is used",
             hint=f"its log is {self.files.log}",

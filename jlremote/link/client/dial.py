@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket as plain_sockets
 import struct
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import Bug, JlrError, from_json
 from jlremote.link.wire import protocol
-from jlremote.link.wire.link_files import LinkFiles, write_destination
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import Message
 
 if TYPE_CHECKING:
@@ -72,12 +71,10 @@ def _connected(address: str) -> Socket:
         limit = time.monotonic() + LOADING_SECONDS
         while True:
             try:
-                pipe: Any = sockets.Client(address)  # a PipeConnection: it has the same methods
+                return sockets.Client(address)  # type: ignore[return-value]  # has the same methods
             except OSError as busy:
                 if busy.winerror not in _PIPE_BUSY or time.monotonic() > limit:
                     raise
-            else:
-                return pipe  # type: ignore[no-any-return]
     socket = plain_sockets.socket(plain_sockets.AF_UNIX)
     try:
         socket.connect(address)
@@ -111,25 +108,19 @@ def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
     is_new = files.restoring.exists()  # no command has been served yet
     if protocol.is_there(socket, LOADING_SECONDS if is_new else ANSWER_SECONDS):
         return
-    pid = _listening_process(socket)
-    if pid is None:
-        raise LinkStuck(f"the link to `{files.host}` does not answer")
+    text, pid = f"the link to `{files.host}` does not answer", 0
+    if sys.platform == "linux":
+        assert isinstance(socket, plain_sockets.socket)
+        pid, _user, _group = struct.unpack(
+            "3i", socket.getsockopt(plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, 12)
+        )
+    if not pid:  # it is in another namespace
+        raise LinkStuck(text)
     raise LinkStuck(
-        f"the link to `{files.host}` does not answer; its process is {pid}",
+        f"{text}; its process is {pid}",
         hint=f"`kill -CONT {pid}` resumes it if it is suspended; else `kill -KILL {pid}`, and"
         " the next command brings its forwards back",
     )
-
-
-def _listening_process(socket: Socket) -> int | None:
-    if sys.platform != "linux":
-        return None
-    with plain_sockets.socket(fileno=os.dup(socket.fileno())) as peer:
-        credentials = peer.getsockopt(
-            plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, struct.calcsize("3i")
-        )
-    pid, _user, _group = struct.unpack("3i", credentials)
-    return pid or None  # 0 is in another namespace
 
 
 def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:
@@ -142,12 +133,23 @@ def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> No
             dial(files).close()
         except NoLink:
             files.restoring.touch(mode=0o600)
-            write_destination(files)
+            files.write_destination()
             files.disconnected.unlink(missing_ok=True)
-            config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
+            config = () if files.config is None else (files.config,)
             process = begin("jlremote.link", files.host, *config, log=files.log, pipe=True)
             begun()
-            _wait_until_it_listens(process, files)
+            assert process.stdout is not None
+            with process.stdout as pipe:
+                said = pipe.readline()
+            if said.startswith(b"{"):
+                process.wait()
+                raise from_json(json.loads(said)) from None
+            if said != protocol.READY:
+                raise Bug(
+                    f"the link to `{files.host}` did not start (exit status {process.wait()})",
+                    hint=f"its log is {files.log}",
+                ) from None
+            process.returncode = 0  # no need to wait for it: it outlives the command
 
 
 def turn(files: LinkFiles) -> AbstractContextManager[object]:
@@ -168,21 +170,6 @@ def begin(*words: str, log: Path, pipe: bool = False, **how: Any) -> subprocess.
     with log.open("ab") as said:
         how |= {"stdout": subprocess.PIPE if pipe else said, "stderr": said, **detached()}
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, **how)
-
-
-def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -> None:
-    assert process.stdout is not None
-    with process.stdout as pipe:
-        said = pipe.readline()
-    if said.startswith(b"{"):
-        process.wait()
-        raise from_json(json.loads(said))
-    if said != protocol.READY:
-        raise Bug(
-            f"the link to `{files.host}` did not start (exit status {process.wait()})",
-            hint=f"its log is {files.log}",
-        )
-    process.returncode = 0  # no need to wait for it: it outlives the command
 
 
 def detached() -> dict[str, Any]:

@@ -8,15 +8,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
 from jlremote.link.client.dial import NoLink
-from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
-from jlremote.link.wire.link_files import link_files
+from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import DATA, Message
 from jlremote.link.wire.states import LoginShell, login_shell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -87,7 +87,7 @@ class Link:
         """Describe the link to `host`; nothing is started yet."""
         self.name = host
         self._events = events = events or LinkEvents()
-        self._files = link_files(host, ssh_config)
+        self._files = LinkFiles(host, ssh_config)
         self._caller = Caller(
             self._files,
             asker,
@@ -138,18 +138,25 @@ class Link:
     @contextmanager
     def stream(
         self, script: str, given: Iterable[bytes] = (), *, end: bool = False
-    ) -> Iterator[RemoteOutput]:
-        """Run `script` and yield its output as it comes; leaving the context ends it.
+    ) -> Iterator[RemoteProcess]:
+        """Run `script` and yield its process; leaving the context ends it.
 
         The pieces of `given`, for stdin, are fetched while the output is iterated over. With `end`,
         stdin ends after them; else it stays open until the context is left (see `until_hang_up`).
         """
         self._events.on_command(script)
-        marker = new_marker()
+        marker, pieces = new_marker(), chain(filter(None, given), (b"",))
         request: Message = {"script": announced(script, marker), "hold_stdin": not end}
         with self._caller.call("run", timeout=None, gives=True, **request) as call:
             call.on_silence = self._patience(script, once=True)
-            yield RemoteOutput(call.messages(), marker, given, call.say)
+            process = RemoteProcess(call.messages(), marker, call.say)
+
+            def give() -> None:
+                if (piece := next(pieces, None)) is not None:
+                    process.send(piece)
+
+            process.on_ready = give
+            yield process
 
     def process(
         self, script: str, terminal: TerminalKind | None = None
@@ -158,17 +165,11 @@ class Link:
         marker = None if terminal else new_marker()
         request: Message = {"script": announced(script, marker) if marker else script}
         if terminal:
-            request["terminal"] = {"kind": terminal.kind, "size": terminal.size}
-            request["environment"] = dict(os.environ)
+            request |= {"terminal": asdict(terminal), "environment": dict(os.environ)}
         return self._process("run", request, marker, script)
 
     def shell(
-        self,
-        place: Place,
-        shell: ShellCommand,
-        terminal: TerminalKind | None,
-        *,
-        checked: bool,
+        self, place: Place, shell: ShellCommand, terminal: TerminalKind | None, *, checked: bool
     ) -> AbstractContextManager[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
@@ -178,8 +179,7 @@ class Link:
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
-        request["terminal"] = terminal and {"kind": terminal.kind, "size": terminal.size}
-        request["checked"] = checked
+        request |= {"terminal": terminal and asdict(terminal), "checked": checked}
         if not shell.copies:  # whose messages are read here
             request["environment"] = dict(os.environ)  # the link sends what ssh would send of it
         return self._process("shell", request, marker)
@@ -214,11 +214,10 @@ class Link:
         Raises:
             Busy: the local port is taken.
         """
-        where = endpoint.to_json()
-        request: Message = {"session": session, "local_port": local_port, "endpoint": where}
         from jlremote.link.wire.status import forward_status
 
-        return forward_status(self._caller.ask("forward", **request, seen=seen))
+        request: Message = {"session": session, "local_port": local_port, "seen": seen}
+        return forward_status(self._caller.ask("forward", endpoint=endpoint.to_json(), **request))
 
     def unforward(self, session: str, port: int | None = None) -> bool:
         """Release a session's local port; return whether there was a forward. Starts no link."""
@@ -226,20 +225,18 @@ class Link:
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Prove the far end of a forward anew; `None` if there is no such forward."""
-        answer = self._caller.ask("check", session=session, port=port)
-        if answer is None:
-            return None
         from jlremote.link.wire.status import forward_status
 
-        return forward_status(answer)
+        answer = self._caller.ask("check", session=session, port=port)
+        return None if answer is None else forward_status(answer)
 
     def refusal(self, *to: str | int) -> str | None:
         """Return why the SSH server does not connect to a port, or to a unix socket of a program.
 
         It is `None` if it does; a port need not have a program that listens.
         """
-        answer = self._caller.ask("refusal", to=to)
-        return None if answer is None else str(answer)
+        answer: str | None = self._caller.ask("refusal", to=to)
+        return answer
 
     def login_shell(self) -> tuple[LoginShell, bool]:
         """Ask a login shell of the host, once; later scripts find the programs that it finds.
@@ -321,19 +318,13 @@ class Link:
         """
         from jlremote.link.wire.status import link_status
 
-        return link_status(
-            self._caller.ask("status", start=connect, connect=connect, patience=patience)
-        )
+        how: Message = {"start": connect, "connect": connect, "patience": patience}
+        return link_status(self._caller.ask("status", **how))
 
     def forget(self) -> tuple[str, ...]:
         """Delete the host's entries in the keychain and return their names. Does not connect."""
         self._caller.restores = False
         return tuple(self._caller.ask("forget"))
-
-    def disconnect(self) -> bool:
-        """End the link as `shut_down` does, and remember that it was ended on purpose."""
-        self.stay_disconnected()
-        return self.shut_down()
 
     def stay_disconnected(self) -> None:
         """Record that the link was ended on purpose: lists do not start it again."""

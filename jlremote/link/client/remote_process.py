@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from jlremote.link.wire.protocol import DATA, PIECES, Message
 from jlremote.place.host.framing import FromMarker, ended_early
@@ -20,6 +20,7 @@ class TerminalKind:
     size: os.terminal_size
 
 
+@dataclass(eq=False)
 class RemoteProcess:
     """A process that runs over the link; one thread reads it, others may write meanwhile.
 
@@ -28,24 +29,18 @@ class RemoteProcess:
     that the link made. The exit `status` is known once the iteration has ended.
     """
 
-    def __init__(
-        self,
-        messages: Iterator[Message],
-        marker: str | None,
-        say: Callable[[Message], None],
-        on_ready: Callable[[], None] | None = None,
-        on_script: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.status: int | None = None
-        self._messages = messages
-        self._streams = {name: FromMarker(marker or "") for name in ("stdout", "stderr")}
-        self._in_terminal = marker is None
-        self._say = say
+    messages: Iterator[Message]
+    marker: str | None
+    say: Callable[[Message], None]
+    on_ready: Callable[[], None] | None = None
+    on_script: Callable[[str], None] = lambda _: None
+    status: int | None = field(default=None, init=False)
+    _left: threading.Event = field(default_factory=threading.Event, init=False)
+
+    def __post_init__(self) -> None:
+        self._streams = {name: FromMarker(self.marker or "") for name in ("stdout", "stderr")}
         # How many pieces may be sent: none until the program and not its shell reads stdin.
-        self._credit = threading.Semaphore(PIECES if self._in_terminal else 0)
-        self._on_ready = on_ready or self._credit.release
-        self._on_script = on_script
-        self._left = threading.Event()
+        self._credit = threading.Semaphore(PIECES if self.marker is None else 0)
 
     def wait_connected(self) -> None:
         """Wait until all questions are answered and the script is about to begin.
@@ -53,11 +48,9 @@ class RemoteProcess:
         Raises:
             JlrError: it cannot begin.
         """
-        for message in self._messages:
-            if "connected" in message:
-                if "script" in message:
-                    self._on_script(message["script"])
-                return
+        connected = next((each for each in self.messages if "connected" in each), {})
+        if "script" in connected:
+            self.on_script(connected["script"])
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """Yield the output as it comes: `stdout` or `stderr`, and the bytes.
@@ -66,29 +59,39 @@ class RemoteProcess:
             LinkLost: the connection broke, or this side hung up.
             JlrError: the shell ended before the script began.
         """
-        for message in self._messages:
+        for message in self.messages:
             if "stream" in message:
                 data = self._printed(message["stream"], message[DATA])
                 if data:
                     yield message["stream"], data
             elif "taken" in message:
-                for _ in range(message["taken"]):
-                    self._on_ready()
+                self._may_send(message["taken"])
             elif "result" in message:
-                if not self._in_terminal and not self._streams["stdout"].begun:
+                if self.marker is not None and not self._streams["stdout"].begun:
                     raise ended_early(*(stream.noise for stream in self._streams.values()))
                 self.status = message["result"]
 
+    def text(self) -> Iterator[str]:
+        """Yield stdout and stderr as text, as they come (see `__iter__`)."""
+        new_decoder = codecs.getincrementaldecoder("utf-8")
+        decoders = {name: new_decoder("replace") for name in self._streams}
+        for stream, data in self:
+            if text := decoders[stream].decode(data):
+                yield text
+
     def _printed(self, name: str, data: bytes) -> bytes:
-        if self._in_terminal:
+        if self.marker is None:
             return data
         begun = self._streams["stdout"].begun
         data = self._streams[name].take(data)
         if self._streams["stdout"].begun and not begun:
             # By now the shell has read its whole script, and nothing beyond.
-            for _ in range(PIECES):
-                self._on_ready()
+            self._may_send(PIECES)
         return data
+
+    def _may_send(self, pieces: int) -> None:
+        for _ in range(pieces):
+            (self.on_ready or self._credit.release)()
 
     def give(self, data: bytes) -> bool:
         """Send a piece of stdin (empty at its end) once most pieces before it were read.
@@ -102,55 +105,17 @@ class RemoteProcess:
 
     def send(self, data: bytes) -> None:
         """Send a piece of stdin at once, empty at its end."""
-        self._say({"given": True, DATA: data})
+        self.say({"given": True, DATA: data})
 
     def resize(self, size: os.terminal_size) -> None:
         """Report a new size of the terminal."""
-        self._say({"size": size})
+        self.say({"size": size})
 
     def hang_up(self) -> None:
         """End the process, even without a network; the iteration then raises `LinkLost`."""
-        self._say({"hang_up": True})
+        self.say({"hang_up": True})
 
     def leave(self) -> None:
         """Release the threads that wait in `give`."""
         self._left.set()
         self._credit.release()
-
-
-class RemoteOutput:
-    """The output of a script that runs over the link and gets the pieces `given` as its stdin."""
-
-    def __init__(
-        self,
-        messages: Iterator[Message],
-        marker: str,
-        given: Iterable[bytes],
-        say: Callable[[Message], None],
-    ) -> None:
-        self._given = iter(given)
-        self._ended = False
-        self._process = RemoteProcess(messages, marker, say, self._give)
-
-    @property
-    def status(self) -> int | None:
-        """The exit status, once the iteration has ended."""
-        return self._process.status
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield stdout and stderr as they come.
-
-        Raises:
-            JlrError: the shell ended before the script began.
-        """
-        new_decoder = codecs.getincrementaldecoder("utf-8")
-        decoders = {name: new_decoder("replace") for name in ("stdout", "stderr")}
-        for stream, data in self._process:
-            if text := decoders[stream].decode(data):
-                yield text
-
-    def _give(self) -> None:
-        if not self._ended:
-            piece = next(self._given, b"")
-            self._ended = not piece
-            self._process.send(piece)

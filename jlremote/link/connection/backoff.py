@@ -6,8 +6,8 @@ import logging
 import random
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from jlremote.errors import (
     ConnectionRefused,
@@ -21,74 +21,41 @@ from jlremote.errors import (
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 1.0, 30.0
-STEADY_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-# The shortest pause where a server lets us in and the connection ends at once, or after so many
-# losses within so many seconds, until a connection lasts as long.
-FLAPPING_PAUSE = 5.0
-FLAPPING_LOSSES, FLAPPING_SECONDS = 3, 6.0
+# The shortest pause after so many connections in a row that did not last.
+FLAPPING_PAUSE, FLAPPING_LOSSES, STEADY_SECONDS = 5.0, 3, 3.0
 
 
-def pause_before(attempt: int, chance: float) -> float:
-    """Return the seconds to wait before reconnect attempt number `attempt`, counted from 0.
-
-    The first comes at once. Jitter (`chance`, in [0, 1)) on the doubling pauses keeps laptops that
-    lost the same server from coming back in step.
-    """
-    if attempt == 0:
-        return 0.0
-    ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 10))
-    return ceiling * (0.5 + chance / 2)
-
-
+@dataclass(eq=False)
 class Backoff:
     """The pauses of one link; `changed` is `LaptopChanges.changed`, `clock` a monotonic one."""
 
-    def __init__(
-        self,
-        changed: Callable[[], bool],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
-    ) -> None:
-        self._changed = changed
-        self._clock = clock
-        self._wait = wait
-        self._failures = 0
-        self._hopeful = True
-        self._flaps = False
-        self._least = 0.0
-        self._connected_at = 0.0
-        self._losses: deque[float] = deque(maxlen=FLAPPING_LOSSES)
-        self._hurried = threading.Event()
-        self._ended = threading.Event()
+    changed: Callable[[], bool]
+    clock: Callable[[], float] = time.monotonic
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
+    _failures: int = 0
+    _losses: int = 0  # of connections in a row that did not last
+    _hopeful: bool = True
+    _connected_at: float = 0.0
+    _hurried: threading.Event = field(default_factory=threading.Event)
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def connected(self) -> None:
         """Record that an attempt made a connection."""
-        self._connected_at = self._clock()
+        self._connected_at = self.clock()
 
     def lost(self) -> None:
-        """Record that the connection died; if it died at once, the attempt failed.
+        """Record that the connection died.
 
-        Otherwise a server that accepts and then ends connections would be called without a pause.
+        Soon deaths count, or a server that lets us in and then hangs up would get no pause.
         """
-        now = self._clock()
-        self._losses.append(now)
-        lasted = now - self._connected_at
-        are_many = len(self._losses) == FLAPPING_LOSSES
-        are_many = are_many and now - self._losses[0] < FLAPPING_SECONDS
-        if are_many:
-            self._least = FLAPPING_PAUSE
-        elif lasted >= FLAPPING_SECONDS:
-            self._least = 0.0
-        self._hopeful = lasted >= STEADY_SECONDS
-        self._failures = 0 if self._hopeful else self._failures + 1
-        self._flaps = bool(self._least) or not self._hopeful
+        lasts = self.clock() - self._connected_at >= STEADY_SECONDS
+        self._failures, self._losses = 0, 0 if lasts else self._losses + 1
+        self._hopeful = True
 
     def failed(self, error: JlrError) -> None:
         """Record that an attempt failed."""
-        self._failures += 1
-        self._flaps, self._least = False, 0.0
+        self._failures, self._losses = self._failures + 1, 0
         # If the server was not reached, another attempt costs it nothing.
         kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
         self._hopeful = isinstance(error, kinds) or type(error) is Unreachable
@@ -99,7 +66,7 @@ class Backoff:
         A connection that flaps is tried every five seconds then. A server that was reached and
         refused us keeps its pause.
         """
-        if self._hopeful or self._flaps:
+        if self._hopeful:
             self._hurried.set()
 
     def end(self) -> None:
@@ -107,41 +74,52 @@ class Backoff:
         self._hurried.set()
 
     def rest(self) -> None:
-        """Wait until it is time for the next attempt."""
-        chance = random.random()  # noqa: S311  # jitter is no secret
-        pause = max(self._least, pause_before(self._failures, chance))
-        shortest = FLAPPING_PAUSE if self._flaps else SHORTEST_PAUSE
-        self._wait(self._ended, min(pause, shortest))
+        """Wait until it is time for the next attempt: the first comes at once.
+
+        Jitter on the doubling pauses keeps laptops that lost the same server from coming back in
+        step.
+        """
+        attempt = self._failures or max(0, self._losses - 1)
+        ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 10)) if attempt else 0.0
+        pause = ceiling * random.uniform(0.5, 1)  # noqa: S311  # jitter is no secret
+        flaps = self._losses >= FLAPPING_LOSSES
+        shortest = FLAPPING_PAUSE if flaps else SHORTEST_PAUSE
+        pause = max(pause, FLAPPING_PAUSE) if flaps else pause
+        self.wait(self._ended, min(pause, shortest))
         left = pause - shortest
-        while left > 0 and not self._changed():
-            if self._wait(self._hurried, min(left, LOOK_SECONDS)):
+        while left > 0 and not self.changed():
+            if self.wait(self._hurried, min(left, LOOK_SECONDS)):
                 break
             left -= LOOK_SECONDS
         self._hurried.clear()
 
 
-def keep_going(
+def begin_loop(
     name: str,
     loop: Callable[[], None],
     *,
     wanted: Callable[[], bool] = lambda: True,
+    ended: Callable[[], object] = lambda: None,
     pause: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Run `loop` until it returns; after an exception log it, pause and run it again.
+    """Run `loop` in a thread until it returns, then `ended`; after an exception run it again.
 
     Otherwise the link would lose the thread without a word: a dead connection would stay `up`, and
-    a port would accept nothing. The pauses double while `loop` fails at once.
+    a port would accept nothing. The pauses between double while `loop` fails at once.
     """
-    seconds = FIRST_PAUSE
-    while wanted():
-        began = time.monotonic()
-        try:
-            loop()
-        except Exception:
-            log.exception("the loop `%s` failed; it goes on", name)
-        else:
-            return
-        if time.monotonic() - began > LONGEST_PAUSE:
-            seconds = FIRST_PAUSE
-        pause(seconds)
-        seconds = min(2 * seconds, LONGEST_PAUSE)
+
+    def run() -> None:
+        seconds = FIRST_PAUSE
+        while wanted():
+            began = time.monotonic()
+            try:
+                loop()
+                break
+            except Exception:
+                log.exception("the loop `%s` failed; it goes on", name)
+            seconds = FIRST_PAUSE if time.monotonic() - began > LONGEST_PAUSE else seconds
+            pause(seconds)
+            seconds = min(2 * seconds, LONGEST_PAUSE)
+        ended()
+
+    threading.Thread(target=run, name=name, daemon=True).start()

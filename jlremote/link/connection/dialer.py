@@ -1,8 +1,11 @@
-"""The login to the host, and scripts that the link runs there by itself."""
+"""The login to the host, and the end of what served the last connection there."""
 
 from __future__ import annotations
 
+import logging
 import os
+import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +18,50 @@ from jlremote.link.connection.login_look import LoginLook
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.link.wire.states import LoginShell
-from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps, run_script
 from jlremote.place.host.framing import run_steps
+from jlremote.place.host.shell_text import pause
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination, SentVariables, resolve
 from jlremote.ssh.connect import connect
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.login.credentials import forget
+
+log = logging.getLogger(__name__)
+
+# A first connection has nothing to end, and its command goes first.
+FIRST_SECONDS = 1.0
+_SECONDS = 20.0
+_SERVER = re.compile(r"[0-9a-f-]+/pid:\[[0-9]+\]/[0-9]+/[0-9]+")
+
+# Prints the sshd process that began the script's session as BOOT/NAMESPACE/PID/START, and ends
+# the one before it. No other process has the same, on another host behind the same name neither. An
+# sshd farther up may carry a person's terminal, in which another server was started. Its folder in
+# /proc is root's, so only a signal tells whose it is: the user's own ends, and root's refuses.
+_SCRIPT = """\
+place=$(cat /proc/sys/kernel/random/boot_id)/$(readlink /proc/self/ns/pid) || exit
+look() {
+  pid=$1 parent=0 session=0 found=
+  { read -r stat <"/proc/$pid/stat"; } 2>/dev/null || return
+  name=${stat#*(} name=${name%)*}
+  set -- ${stat##*) }
+  parent=$2 session=$4
+  case $1$name in Z*) ;; ?sshd*) found=$place/$pid/${20};; esac
+}
+look $$; look "$session"; look "$parent"
+[ -n "$found" ] || exit
+own=$found last=KNOWN
+number=${last%/*} number=${number##*/} turns=0
+while [ "$last" != "$own" ]; do
+  look "$number"
+  [ -n "$found" ] && [ "$found" = "$last" ] || break
+  signal=TERM
+  [ "$turns" -lt 5 ] || signal=KILL
+  [ "$turns" -lt 10 ] && kill -s "$signal" "$number" 2>/dev/null || break
+  turns=$((turns + 1)); PAUSE
+done
+printf '%s\\n' "$own"
+""".replace("PAUSE", pause(0.2))
 
 
 @dataclass(frozen=True)
@@ -102,3 +142,36 @@ class Dialer:
 
     def _destination(self) -> Destination:
         return resolve(self._files.host, self._files.ssh_config, self._folder)
+
+
+class HostSide:
+    """The sshd process that served a link's last connection, which the next connection ends.
+
+    sshd notices for minutes nothing of a network that fell silent, and keeps what the connection
+    carried: Jupyter takes the page for present, writes into its WebSocket, and buffers nothing.
+    Once that process has ended, its sockets are closed, and so are those of a relay in a container,
+    whose stdin ends with it.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._lock = threading.Lock()
+        self._known = ""
+
+    def renew(self, connection: Connection) -> None:
+        """End what served the connections before this one, in a thread of its own."""
+        threading.Thread(target=self._renew, args=(connection,), daemon=True).start()
+
+    def _renew(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._known and connection.wait_closed(FIRST_SECONDS):
+                return
+            script = _SCRIPT.replace("KNOWN", self._known)
+            try:
+                done = run_script(ConnectionHost(self._host, connection), script, timeout=_SECONDS)
+            except JlrError as error:
+                log.info("the sshd of the last connection was not ended: %s", error)
+                return
+            if _SERVER.fullmatch(own := done.stdout.strip()):
+                self._known = own
+                log.info("an sshd to end with the next connection: %s", own)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
-from jlremote.errors import Authentication, JlrError, NeedsAuthentication
+from jlremote.errors import Authentication, NeedsAuthentication
 from jlremote.link.connection.supervisor import IN_BACKGROUND
 from jlremote.place.host import sudo
-from jlremote.place.host.contract import Completed, Host, run_script
+from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.sudo import SUDO_IF_KNOWN
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineNotPermitted,
@@ -73,51 +73,35 @@ class Elevation:
     def _settle(self, host: Host, engine: Engine, asker: Asker) -> None:
         if engine.name in self._settled:
             return
-        if self._doubted and self._password is not None:
-            self._test_again(host, engine, self._password)
-        if self._password is None:
-            tried = run_script(host, sudo.trial(engine.kind.program))
-            if isinstance(_failure(engine, tried), SudoPasswordNeeded):
-                self._password = self._obtained(host, engine, asker)
+        known = self._password
+        if known is not None and self._doubted and _is_needed(host, engine, known):
+            self._password = None  # `sudo` no longer accepts it
+            account = sudo_account(self._destination())
+            Credentials(IN_BACKGROUND, self._keychain).was_wrong(account, known)
+        if self._password is None and _is_needed(host, engine, None):
+            self._password = self._obtained(host, engine, asker)
         self._doubted = False
         self._settled |= {engine.name}
-
-    def _test_again(self, host: Host, engine: Engine, password: str) -> None:
-        """Drop a password that `sudo` no longer accepts, so that another is asked for."""
-        tried = run_script(host, sudo.trial_with(engine.kind.program, password))
-        if isinstance(_failure(engine, tried), SudoPasswordNeeded):
-            self._password = None
-            account = sudo_account(self._destination())
-            Credentials(IN_BACKGROUND, self._keychain).was_wrong(account, password)
 
     def _obtained(self, host: Host, engine: Engine, asker: Asker) -> str:
         account = sudo_account(self._destination())
         credentials = Credentials(asker, self._keychain)
-        for password in self._candidates(credentials, account, engine):
-            failure = _failure(
-                engine, run_script(host, sudo.trial_with(engine.kind.program, password))
-            )
-            if isinstance(failure, SudoPasswordNeeded):
+        text = f"password of {self._destination().account} for `{engine.name}`:"
+        refused = "`sudo` refused that password"
+        try:
+            for password in credentials.candidates(account, text, tries=TRIES, refused=refused):
+                if not _is_needed(host, engine, password):
+                    credentials.was_right(account, password)
+                    credentials.keep()
+                    return password
                 credentials.was_wrong(account, password)
-            elif isinstance(failure, EngineNotPermitted):
-                raise failure
-            else:
-                credentials.was_right(account, password)
-                credentials.keep()
-                return password
+        except NeedsAuthentication as unasked:
+            hint = f"{unasked.hint}; or {without_password(engine)}"
+            raise NeedsAuthentication(unasked.message, hint=hint) from unasked
         raise Authentication(
             f"cannot run `{engine.name}`: `sudo` refused every password",
             hint=f"it is usually your login password on the host; or {without_password(engine)}",
         )
-
-    def _candidates(self, credentials: Credentials, account: str, engine: Engine) -> Iterator[str]:
-        text = f"password of {self._destination().account} for `{engine.name}`:"
-        refused = "`sudo` refused that password"
-        try:
-            yield from credentials.candidates(account, text, tries=TRIES, refused=refused)
-        except NeedsAuthentication as unasked:
-            hint = f"{unasked.hint}; or {without_password(engine)}"
-            raise NeedsAuthentication(unasked.message, hint=hint) from unasked
 
 
 def _engines(programs: frozenset[str]) -> list[Engine]:
@@ -125,5 +109,18 @@ def _engines(programs: frozenset[str]) -> list[Engine]:
     return [ENGINES[name] for name in named if name in ENGINES]
 
 
-def _failure(engine: Engine, tried: Completed) -> JlrError | None:
-    return None if tried.status == 0 else engine_error(engine, tried)
+def _is_needed(host: Host, engine: Engine, password: str | None) -> bool:
+    """Return whether `sudo` wants another password than this, or than none.
+
+    Raises:
+        EngineNotPermitted: it takes the password, and refuses the user.
+    """
+    program = engine.kind.program
+    trial = sudo.trial(program) if password is None else sudo.trial_with(program, password)
+    tried = run_script(host, trial)
+    failure = None if tried.status == 0 else engine_error(engine, tried)
+    if isinstance(failure, SudoPasswordNeeded):
+        return True
+    if password is not None and isinstance(failure, EngineNotPermitted):
+        raise failure
+    return False

@@ -35,11 +35,6 @@ class Probing:
     interval: float = 15.0
     count: int = 3
 
-    @property
-    def patience(self) -> float:
-        """The seconds that an answer may take."""
-        return self.interval * max(1, self.count - 1) * ON_TIME
-
 
 @dataclass(frozen=True)
 class Liveness:
@@ -55,8 +50,9 @@ class Liveness:
         """Wait until the connection is dead and return why."""
         while True:
             probing = self.probing()
+            patience = probing.interval * max(1, probing.count - 1) * ON_TIME
             disturbed = self._disturbed(connection, probing.interval)
-            if self._answers(connection, ALARM_SECONDS if disturbed else probing.patience):
+            if self._answers(connection, ALARM_SECONDS if disturbed else patience):
                 continue
             if connection.wait_closed(0):
                 return LinkLost(connection.reason or "the connection to the host was closed")
@@ -114,16 +110,15 @@ def seconds_asleep() -> float:
 
 def own_addresses() -> Addresses:
     """Return the addresses that this machine sends from, by IPv4 and by IPv6."""
-    return tuple(_own_address(family, far) for family, far in _FAR_AWAY)
-
-
-def _own_address(family: socket.AddressFamily, far: str) -> str | None:
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((far, 9))  # UDP: this only looks up the route
-            return str(probe.getsockname()[0])
-    except OSError:
-        return None
+    found: list[str | None] = []
+    for family, far in _FAR_AWAY:
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((far, 9))  # UDP: this only looks up the route
+                found.append(str(probe.getsockname()[0]))
+        except OSError:
+            found.append(None)
+    return tuple(found)
 
 
 class LaptopChanges:

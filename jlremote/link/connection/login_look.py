@@ -67,7 +67,16 @@ class LoginLook:
         with self._asking:
             if self._answer is not None:
                 return self._answer, False
-            self._answer = answer = _asked(host)
+            marker = new_marker()
+            try:
+                asked = run_script(host, question(marker), timeout=_LATE_SECONDS)
+                answer = read(asked, marker)
+            except Unreachable:
+                raise
+            except JlrError as error:
+                said = f"its login shell cannot be asked: {error.message}"
+                answer = LoginShell("", trouble=said)
+            self._answer = answer
             with suppress(OSError):  # the next command that finds no engine looks again
                 if answer.helps:
                     self._needed.touch(mode=0o600)
@@ -80,16 +89,6 @@ class LoginLook:
         if self._answer is None and self._needed.exists():
             with suppress(Unreachable):
                 self.look(host)
-
-
-def _asked(host: Host) -> LoginShell:
-    marker = new_marker()
-    try:
-        return read(run_script(host, question(marker), timeout=_LATE_SECONDS), marker)
-    except Unreachable:
-        raise
-    except JlrError as error:
-        return LoginShell("", trouble=f"its login shell cannot be asked: {error.message}")
 
 
 def question(marker: str) -> str:

@@ -6,7 +6,7 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field
 
 from jlremote.errors import (
     Authentication,
@@ -16,7 +16,7 @@ from jlremote.errors import (
     NeedsAuthentication,
     Unreachable,
 )
-from jlremote.link.connection.backoff import Backoff, keep_going
+from jlremote.link.connection.backoff import Backoff, begin_loop
 from jlremote.link.connection.liveness import Liveness
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
@@ -29,32 +29,23 @@ log = logging.getLogger(__name__)
 IN_BACKGROUND = NeverAsks("any `jlr` command in a terminal will ask you")
 
 
+@dataclass(eq=False)
 class Supervisor:
     """The connection to the host, its state, and the thread that watches it.
 
     `wanted` tells whether to reconnect without a command; `on_up` gets each new connection.
     """
 
-    def __init__(
-        self,
-        dial: Callable[[Asker], Connection],
-        *,
-        wanted: Callable[[], bool],
-        on_up: Callable[[Connection], None],
-        liveness: Liveness,
-        backoff: Backoff,
-    ) -> None:
-        self._dial = dial
-        self._wanted = wanted
-        self._on_up = on_up
-        self._liveness = liveness
-        self._backoff = backoff
-        self._changed = threading.Condition()
-        self._connection: Connection | None = None
-        self._dialing = False
-        self._attempts = 0
-        self._condition = Condition(State.DOWN)
-        self._ended = False
+    dial: Callable[[Asker], Connection]
+    wanted: Callable[[], bool]
+    on_up: Callable[[Connection], None]
+    liveness: Liveness
+    backoff: Backoff
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _connection: Connection | None = None
+    _dialing: bool = False
+    _condition: Condition = field(default_factory=lambda: Condition(State.DOWN))
+    _ended: bool = False
 
     @property
     def condition(self) -> Condition:
@@ -62,8 +53,7 @@ class Supervisor:
             return self._condition
 
     def start(self) -> None:
-        watch = partial(keep_going, "supervisor", self._watch, wanted=lambda: not self._ended)
-        threading.Thread(target=watch, name="supervisor", daemon=True).start()
+        begin_loop("supervisor", self._watch, wanted=lambda: not self._ended)
 
     def connection(self, asker: Asker) -> Connection:
         """Return the live connection, or make one; the host's questions go to `asker`.
@@ -80,8 +70,7 @@ class Supervisor:
                     return self._connection
                 if not self._dialing:
                     break
-                attempt = self._attempts
-                self._changed.wait_for(lambda seen=attempt: self._attempts != seen)  # type: ignore[misc]
+                self._changed.wait_for(lambda: not self._dialing)
                 failed = self._condition.error
                 if failed is not None and not isinstance(failed, NeedsAuthentication):
                     raise without_history(failed)
@@ -96,7 +85,7 @@ class Supervisor:
         """
         with self._changed:
             if self._connection is None:
-                self._backoff.hurry()
+                self.backoff.hurry()
             self._changed.wait_for(
                 lambda: self._connection is not None or self._ended or self._waits_for_a_person(),
                 timeout,
@@ -127,7 +116,7 @@ class Supervisor:
             self._ended = True
             connection = self._connection
             self._become(None, State.DOWN)
-        self._backoff.end()
+        self.backoff.end()
         if connection is not None:
             connection.close()
 
@@ -138,7 +127,7 @@ class Supervisor:
             if self._connection is not connection:
                 return
             log.warning("connection lost: %s", error)
-            self._backoff.lost()
+            self.backoff.lost()
             self._become(None, State.RECONNECTING, error)
 
     def _attempt(self, asker: Asker) -> Connection:
@@ -146,35 +135,33 @@ class Supervisor:
             if self._condition.state not in (State.RECONNECTING, State.NEEDS_AUTH):
                 self._become(None, State.CONNECTING)
         try:
-            connection = self._dial(asker)
+            connection = self.dial(asker)
         except BaseException as failure:
             error = _known(failure)
-            state = State.RECONNECTING if self._wanted() else State.DOWN
-            if isinstance(error, Authentication):
-                state = State.NEEDS_AUTH
-            self._settle(None, state, error)
+            state = State.RECONNECTING if self.wanted() else State.DOWN
+            state = State.NEEDS_AUTH if isinstance(error, Authentication) else state
+            self._become(None, state, error, attempted=True)
             raise
-        self._backoff.connected()
-        self._settle(connection, State.UP)
+        self.backoff.connected()
+        self._become(connection, State.UP, attempted=True)
         log.info("connected: %s", connection.description)
         try:
-            self._on_up(connection)
+            self.on_up(connection)
         except Exception:  # the connection is good, and its callers wait for it
             log.exception("the forwards were not told of the connection")
         return connection
 
-    def _settle(
-        self, connection: Connection | None, state: State, error: JlrError | None = None
-    ) -> None:
-        with self._changed:
-            self._dialing = False
-            self._attempts += 1
-            self._become(connection, state, error)
-
     def _become(
-        self, connection: Connection | None, state: State, error: JlrError | None = None
+        self,
+        connection: Connection | None,
+        state: State,
+        error: JlrError | None = None,
+        *,
+        attempted: bool = False,
     ) -> None:
         with self._changed:
+            if attempted:
+                self._dialing = False
             self._connection = connection
             self._condition = self._condition.then(state, error)
             self._changed.notify_all()
@@ -185,7 +172,7 @@ class Supervisor:
                 self._changed.wait_for(lambda: self._connection or self._gone() or self._ended)
                 connection = self._connection
             if connection is not None:
-                self.lost(connection, self._liveness.wait_until_dead(connection))
+                self.lost(connection, self.liveness.wait_until_dead(connection))
                 # Dead connections hold a megabyte each, in cycles that only the collector finds.
                 gc.collect()
             elif not self._ended:
@@ -196,22 +183,22 @@ class Supervisor:
 
     def _reconnect(self) -> None:
         """Try until there is a connection, none is wanted any more, or a person is needed."""
-        while self._wanted() and not self._ended:
-            self._backoff.rest()
+        while self.wanted() and not self._ended:
+            self.backoff.rest()
             try:
                 self.connection(IN_BACKGROUND)
             except HostKeyChanged as error:
                 # No secret was sent. Without its VPN a laptop may find another host by that name,
                 # and with the VPN the right one is back.
-                self._backoff.failed(error)
+                self.backoff.failed(error)
             except Authentication:
                 return
             except JlrError as error:
                 log.info("reconnect failed: %s", error)
-                self._backoff.failed(error)
+                self.backoff.failed(error)
             except Exception as bug:
                 log.exception("reconnect failed")
-                self._backoff.failed(_known(bug))
+                self.backoff.failed(_known(bug))
             else:
                 return
         with self._changed:

@@ -21,7 +21,7 @@ from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Output, Stream
+from jlremote.ssh.interfaces import Stream
 
 # Reads the events of a runtime over a connection; repeating it is harmless.
 Observe = Callable[[Connection, str], None]
@@ -76,15 +76,8 @@ class Forwards:
             if present is not None and local_port in (0, present.local_port):
                 present.replace(endpoint, connection, seen=seen)
                 return present
-            forward = SessionForward(
-                key,
-                endpoint,
-                connection,
-                self.supervisor,
-                self.locate,
-                ending=self.ending,
-                seen=seen,
-            )
+            proof = self.supervisor, self.locate, self.ending
+            forward = SessionForward(key, endpoint, connection, *proof, seen=seen)
             forward.listen(self.listen, local_port)
             self._forwards[key] = forward
         if present is not None:
@@ -116,17 +109,18 @@ class Forwards:
     def prove_all(self, connection: Connection) -> None:
         """Prove every forward on a new connection, all at the same time."""
         for forward in tuple(self._forwards.values()):
-            self.observe(connection, forward.place.runtime_name)
+            self.observe(connection, forward.endpoint.place.runtime_name)
             forward.prove(connection)
 
     def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
         """Prove again the forwards that an event is about, or all if events were missed."""
         for forward in tuple(self._forwards.values()):
-            about = filter(None, (forward.place.container_id, forward.network))
-            if forward.place.runtime_name == runtime and (
-                event is None or any(one in event for one in about)
-            ):
-                forward.changed(connection)
+            place, target = forward.endpoint.place, forward.endpoint.target
+            about = filter(None, (place.container_id, target.network if target else ""))
+            concerns = event is None or any(one in event for one in about)
+            is_there = place.runtime_name == runtime and forward.connection is connection
+            if is_there and concerns:  # a proof that is under way may not have seen it
+                forward.prove_again(connection)
 
     def to_json(self, link: Condition) -> list[dict[str, Any]]:
         """Return all forwards for `status`; `link` is the link's own condition."""
@@ -163,38 +157,28 @@ class ContainerEvents:
         ).start()
 
     def _follow(self, connection: Connection, engine: Engine) -> None:
-        reader = _lines_to(
-            lambda line: self._tell(connection, engine.name, None if line == AGAIN else line)
-        )
-        pause, again = PAUSE_SECONDS, False
+        pause, again, rest = PAUSE_SECONDS, False, ""
+
+        def take(stream: Stream, data: bytes) -> None:
+            nonlocal rest
+            if stream == "stdout":
+                *lines, rest = (rest + text_of(data)).split("\n")
+                for line in lines:
+                    self._tell(connection, engine.name, None if line == AGAIN else line)
+
         while not connection.wait_closed(pause):
             began = time.monotonic()
             script = _script(engine, since=pause, again=again)
             try:
-                if not connection.run_preemptible(bytes_of(script), reader):
+                if not connection.run_preemptible(bytes_of(script), take):
                     return
             except JlrError as refused:
                 log.info("containers of %s are not observed: %s", engine.name, refused)
                 return
             except Exception:
                 log.exception("the events of %s are read again", engine.name)
-            lasted, again = time.monotonic() - began, True
-            pause = (
-                PAUSE_SECONDS if lasted > LASTING_SECONDS else min(2 * pause, LONGEST_PAUSE_SECONDS)
-            )
-
-
-def _lines_to(call: Callable[[str], None]) -> Output:
-    rest = ""
-
-    def take(stream: Stream, data: bytes) -> None:
-        nonlocal rest
-        if stream == "stdout":
-            *lines, rest = (rest + text_of(data)).split("\n")
-            for line in lines:
-                call(line)
-
-    return take
+            lasts, again = time.monotonic() - began > LASTING_SECONDS, True
+            pause = PAUSE_SECONDS if lasts else min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 def _script(engine: Engine, *, since: int, again: bool) -> str:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
@@ -14,7 +15,6 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
-from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
 from jlremote.ssh.interfaces import Forward
@@ -42,50 +42,34 @@ Listen = Callable[[int, Gateway, ForwardKey], Forward]
 Ending = Callable[[str, float], None]
 
 
+@dataclass(eq=False)
 class SessionForward:
     """A local listener, and the endpoint that was proved on the present connection.
 
     Requests wait for the proof; one for an older connection or endpoint does not count.
     """
 
-    def __init__(
-        self,
-        key: ForwardKey,
-        endpoint: Endpoint,
-        connection: Connection,
-        supervisor: Supervisor,
-        locate: Locate,
-        *,
-        ending: Ending = lambda *_: None,
-        seen: bool = True,
-    ) -> None:
-        self.session, self.port = key
-        self.name = key[0] if key[1] is None else f"{key[0]}:{key[1]}"
-        self._supervisor = supervisor
-        self._locate = locate
-        self._changed = threading.Condition()
-        self._endpoint = endpoint
-        self._connection = connection
-        self._proof = 0
-        self._proving = False
-        self._proved = True
-        self._doubted = False
-        self._asked_at = time.monotonic()
-        self._condition = Condition(State.UP)
-        self._listener: Forward | None = None
-        self._ending = ending
-        self._warned: float | None = None  # the end of the time limit that was told
-        self.replace(endpoint, connection, seen=seen)
+    key: ForwardKey
+    endpoint: Endpoint
+    connection: Connection
+    supervisor: Supervisor
+    locate: Locate
+    ending: Ending = lambda *_: None
+    seen: InitVar[bool] = True
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _proof: int = 0
+    _proving: bool = False
+    _proved: bool = True
+    _doubted: bool = False
+    _asked_at: float = field(default_factory=time.monotonic)
+    _condition: Condition = field(default_factory=lambda: Condition(State.UP))
+    _listener: Forward | None = None
+    _warned: float | None = None  # the end of the time limit that was told
 
-    @property
-    def place(self) -> Place:
-        return self._endpoint.place
-
-    @property
-    def network(self) -> str:
-        """The id of the container network on which nothing else may be; empty for none."""
-        target = self._endpoint.target
-        return "" if target is None else target.network
+    def __post_init__(self, seen: bool) -> None:
+        self.session, self.port = self.key
+        self.name = self.session if self.port is None else f"{self.session}:{self.port}"
+        self.replace(self.endpoint, self.connection, seen=seen)
 
     @property
     def local_port(self) -> int:
@@ -98,7 +82,7 @@ class SessionForward:
         Raises:
             Busy: the port is taken.
         """
-        listener = listen(local_port, self, (self.session, self.port))
+        listener = listen(local_port, self, self.key)
         listener.start()
         with self._changed:
             self._listener = listener
@@ -110,46 +94,44 @@ class SessionForward:
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         """Return the connection and the target that was proved on it (see `Gateway.wait`)."""
         deadline = time.monotonic() + timeout
-        connection = self._supervisor.wait(timeout)
+        connection = self.supervisor.wait(timeout)
         with self._changed:
-            if self._is_to_be_proved(connection):
-                self.prove(connection)
+            self.prove(connection)
             self._changed.wait_for(lambda: self._proved, max(0.0, deadline - time.monotonic()))
             if not self._proved:
                 raise JlrError(f"the far end of `{self.name}` could not be checked in time")
             if self._condition.error is not None:
                 raise without_history(self._condition.error)
-            assert self._endpoint.target is not None
-            return self._connection, self._endpoint.target
+            assert self.endpoint.target is not None
+            return self.connection, self.endpoint.target
 
     def confirm(self, timeout: float) -> tuple[Connection, Target]:
         """Prove the target anew, however sure it seems, and return it (see `Gateway.confirm`)."""
-        with self._changed:
-            self._begin(self._connection)
+        self.prove_again(self.connection)
         return self.wait(timeout)
 
     def recheck(self) -> None:
         """Prove it again, unless that was just done: the far end refuses (see `Gateway`)."""
         with self._changed:
             self._doubted = True
-            self.prove(self._connection)
+            self.prove(self.connection)
 
     def replace(self, endpoint: Endpoint, connection: Connection, *, seen: bool = True) -> None:
         """Lead to another endpoint."""
         with self._changed:
-            self._endpoint = endpoint
-            self._connection = connection
+            self.endpoint = endpoint
+            self.connection = connection
             self._proof += 1
             if endpoint.target is None or not seen:
-                self._begin(connection)
+                self.prove_again(connection)
             else:
                 self._settle(self._proof, State.UP)
 
     def is_sure(self, connection: Connection, container_id: str) -> bool:
         """Return whether that container is known to run, without a question to the host."""
         with self._changed:
-            is_proved = self._proved and self._connection is connection
-            is_same = self._endpoint.place.container_id == container_id != ""
+            is_proved = self._proved and self.connection is connection
+            is_same = self.endpoint.place.container_id == container_id != ""
             return is_proved and is_same and self._condition.state is State.UP
 
     def settled(self, timeout: float) -> bool:
@@ -160,45 +142,29 @@ class SessionForward:
     def prove(self, connection: Connection) -> None:
         """Begin a proof on a connection, unless the last one still holds; requests wait for it."""
         with self._changed:
-            if self._is_to_be_proved(connection):
-                self._begin(connection)
+            state = self._condition.state
+            passing = self._doubted or state in PASSING | ENDED or self.endpoint.changeable
+            sure = self._proving or (self._proved and not passing)
+            pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
+            holds = sure or time.monotonic() - self._asked_at < pause
+            if self.connection is not connection or not holds:
+                self.prove_again(connection)
 
     def prove_again(self, connection: Connection) -> None:
-        """Begin a proof, however sure the last one seems."""
+        """Begin a proof, however sure the last one seems, and even if one is under way."""
         with self._changed:
-            if self._connection is not connection or not self._proving:
-                self._begin(connection)
-
-    def changed(self, connection: Connection) -> None:
-        """Begin a proof after an event, which a proof that is under way may not have seen."""
-        with self._changed:
-            if self._connection is connection:
-                self._begin(connection)
-
-    def _begin(self, connection: Connection) -> None:
-        with self._changed:
-            self._connection = connection
+            self.connection = connection
             self._proof += 1
             self._proving, self._proved, self._doubted = True, False, False
-            proof, endpoint = self._proof, self._endpoint
-            arguments = (proof, connection, endpoint)
+            proof = (self._proof, connection, self.endpoint)
         try:
-            threading.Thread(target=self._find, args=arguments, daemon=True).start()
+            threading.Thread(target=self._find, args=proof, daemon=True).start()
         except RuntimeError as full:  # no thread is left: requests must not wait for ever
-            self._settle(proof, State.DOWN, JlrError(f"cannot check `{self.name}`: {full}"))
-
-    def _is_to_be_proved(self, connection: Connection) -> bool:
-        if self._connection is not connection:
-            return True
-        state = self._condition.state
-        passing = self._doubted or state in PASSING | ENDED or self._endpoint.changeable
-        sure = self._proved and not passing
-        pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
-        return not self._proving and not sure and time.monotonic() - self._asked_at >= pause
+            self._settle(proof[0], State.DOWN, JlrError(f"cannot check `{self.name}`: {full}"))
 
     def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
         try:
-            endpoint = self._locate(connection, known)
+            endpoint = self.locate(connection, known)
         except Unreachable as broken:
             # This tells nothing of the endpoint: requests wait for the next connection.
             log.info("%s could not be checked: %s", self.name, broken)
@@ -221,26 +187,26 @@ class SessionForward:
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
-                known = self._endpoint.target
+                known = self.endpoint.target
                 moved = endpoint is not None and known is not None and endpoint.target != known
                 if (moved or state in CUT) and self._listener is not None:
                     self._listener.cut()  # the far end is gone and never closes a connection
                 self._proved = True
                 self._condition = self._condition.then(state, error)
-                self._endpoint = endpoint or self._endpoint
+                self.endpoint = endpoint or self.endpoint
                 self._changed.notify_all()
 
     def heed_limit(self) -> None:
         """Tell once, some minutes before, that a time limit ends the session."""
-        until = self._endpoint.until
+        until = self.endpoint.until
         if until is None or until == self._warned or self._condition.state is not State.UP:
             return
         if not 0 < until - time.time() <= WARNED_SECONDS:
             return
-        self.prove_again(self._connection)
-        if not self.settled(_PROOF_SECONDS) or self._endpoint.until == until:
+        self.prove_again(self.connection)
+        if not self.settled(_PROOF_SECONDS) or self.endpoint.until == until:
             self._warned = until
-            self._ending(self.session, until)
+            self.ending(self.session, until)
 
     def _end_proof(self, proof: int) -> bool:
         with self._changed:
@@ -260,5 +226,5 @@ class SessionForward:
                 "port": self.port,
                 "local_port": self.local_port,
                 "failure": self._listener.failure,
-                "endpoint": self._endpoint.to_json(),
+                "endpoint": self.endpoint.to_json(),
             }

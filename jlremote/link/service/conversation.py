@@ -81,8 +81,8 @@ class Conversation:
             raise from_json(reply.get("declined") or {})
         return str(reply["answer"])
 
-    def when_gone(self, then: Callable[[], None], take: Callable[[Message], None]) -> None:
-        """Call `then` once the command hangs up; until then messages, no answers, go to `take`."""
+    def when_gone(self, take: Callable[[Message], None]) -> None:
+        """Pass each message, no answer, to `take`, and `end` once the command hangs up."""
 
         def wait_for_hang_up() -> None:
             try:
@@ -93,7 +93,7 @@ class Conversation:
             except Exception:
                 log.exception("a command's message was not understood")
             finally:
-                then()
+                take({"end": True})
                 with self._sending:  # or a message under way would go to the next owner
                     self._socket.close()
 
@@ -183,7 +183,7 @@ def run(
         _say(conversation, {"stream": stream, DATA: data})
 
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
-    conversation.when_gone(lambda: take({"end": True}), take)
+    conversation.when_gone(take)
     decided.wait()  # nothing begins that is cancelled by now
 
     try:

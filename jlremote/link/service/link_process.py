@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import logging
+import multiprocessing.connection as sockets
 import os
 import platform
+import secrets
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from jlremote import __version__
 from jlremote.errors import JlrError
-from jlremote.link.service.link_socket import LinkSocket
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.laptop import paths
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import READY, error_line
 from jlremote.text import printable
 
@@ -26,6 +32,8 @@ IDLE_VARIABLE = "JLR_LINK_IDLE"
 LOG_VARIABLE = "JLR_LOG"
 MOST_LOG_BYTES = 1 << 20  # of the file, and as much of the one before
 OLD_LINK_SECONDS = 10.0
+LOOK_SECONDS = 5.0
+_BACKLOG = 128
 _SHOW_LINKS = (
     'tasklist /fi "imagename eq python.exe"'
     if sys.platform == "win32"
@@ -36,42 +44,33 @@ _LIMITS = ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "RSS")
 
 log = logging.getLogger(__name__)
 
+Identity = tuple[int, int]
+
 
 def main() -> int:
     """Run the link of one host until it is no longer needed."""
     host, *config = sys.argv[1:]
-    files = link_files(host, Path(config[0]) if config else None)
+    files = LinkFiles(host, Path(config[0]) if config else None)
     folder = leave_shell()
     begin_log(files.log, host, os.environ)
     os.environ.pop("JLR_LEASH", None)  # it is for the command that begins the link, not for others
     # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    link_socket = LinkSocket(files)
-    if link_socket.claim(OLD_LINK_SECONDS):  # an older link may just be ending
+    with closing(LinkSocket(files)) as link_socket:
         try:
-            _serve(files, link_socket, folder)
-        finally:
-            link_socket.close()
-    else:
-        _say(
-            error_line(
-                JlrError(
-                    f"another link to `{host}` runs and does not answer; it may be an older jlr's",
-                    hint=f"`{_SHOW_LINKS}` shows its process: end it, and the next command "
-                    "brings its forwards back",
-                )
-            )
-        )
+            link_socket.claim(OLD_LINK_SECONDS)  # an older link may just be ending
+            listener = link_socket.open()
+        except (JlrError, OSError) as trouble:  # of the folder or its disk
+            _say(error_line(trouble))
+        else:
+            _say(READY)
+            _serve(files, link_socket, listener, folder)
     return 0
 
 
-def _serve(files: LinkFiles, link_socket: LinkSocket, folder: Path) -> None:
-    try:
-        listener = link_socket.open()
-    except (JlrError, OSError) as trouble:  # of the folder or its disk
-        _say(error_line(trouble))
-        return
-    _say(READY)
+def _serve(
+    files: LinkFiles, link_socket: LinkSocket, listener: sockets.Listener, folder: Path
+) -> None:
     # From here on commands can connect; they wait while the SSH library loads.
     from jlremote.link.service.link_server import assemble
 
@@ -111,7 +110,7 @@ def leave_shell() -> Path:
         for limit in (getattr(resource, f"RLIMIT_{name}", None) for name in _LIMITS):
             if limit is not None:
                 _, most = resource.getrlimit(limit)
-                with contextlib.suppress(OSError, ValueError):  # macOS names more than it allows
+                with suppress(OSError, ValueError):  # macOS names more than it allows
                     resource.setrlimit(limit, (most, most))
         # A dump would have passwords. Linux (fs/coredump.c) gives a program that collects dumps
         # none at a limit of 1, but does at 0; no file is written at either.
@@ -158,3 +157,90 @@ class _Printable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
+
+
+class LinkSocket:
+    """The lock, key and socket of a running link.
+
+    The system cleans their folder: `/tmp` after some days, `/run/user` at the last logout. Without
+    new ones the link would keep its ports, and no command could find it. Its `secret` authenticates
+    commands and the link to each other.
+    """
+
+    def __init__(self, files: LinkFiles) -> None:
+        self.secret = secrets.token_bytes(32)
+        self._files = files
+        self._locks: list[FileLock] = []
+        self._claimed: Identity | None = None
+
+    def claim(self, seconds: float) -> None:
+        """Take the lock that makes this link the only one.
+
+        Raises:
+            JlrError: another link holds it.
+        """
+        lock = FileLock(self._files.lock, mode=0o600)
+        try:
+            lock.acquire(timeout=seconds)
+        except Timeout:
+            raise JlrError(
+                f"another link to `{self._files.host}` runs and does not answer; it may be an older"
+                " jlr's",
+                hint=f"`{_SHOW_LINKS}` shows its process: end it, and the next command "
+                "brings its forwards back",
+            ) from None
+        self._locks.append(lock)
+        self._claimed = _identity(self._files.lock)
+
+    def open(self) -> sockets.Listener:
+        """Return a new listener for commands; the lock must be ours."""
+        paths.write_whole(self._files.key, self.secret)
+        if os.name != "nt":
+            self._files.socket.unlink(missing_ok=True)  # left by a link that was killed
+        return sockets.Listener(self._files.address(self.secret), backlog=_BACKLOG)
+
+    def keep_open(
+        self, listen: Callable[[sockets.Listener], None], wanted: Callable[[], bool]
+    ) -> None:
+        """Make lost files again; end the process if another link has taken over."""
+
+        def look() -> None:
+            files = self._files
+            exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
+            is_ours = _identity(files.lock) == self._claimed
+            if (exist and is_ours) or not wanted():
+                return
+            paths.private_directory(files.lock.parent)
+            try:
+                if not is_ours:
+                    self.claim(0)
+            except JlrError:
+                log.warning("another link has taken over")
+                # An orderly end would remove the other link's socket.
+                os._exit(0)
+            listen(self.open())
+            log.warning("the files were gone; made them again")
+
+        def look_again() -> None:
+            while True:
+                time.sleep(LOOK_SECONDS)
+                try:
+                    look()
+                except Exception:
+                    log.exception("commands cannot find this link")
+
+        threading.Thread(target=look_again, daemon=True).start()
+
+    def close(self) -> None:
+        if self._locks:  # else the files are another link's
+            self._files.key.unlink(missing_ok=True)
+        for lock in self._locks:
+            lock.release()
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino

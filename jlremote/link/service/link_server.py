@@ -6,8 +6,7 @@ import logging
 import multiprocessing.connection as sockets
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,13 @@ from jlremote import __version__
 from jlremote.errors import JlrError
 from jlremote.jupyter.endpoint import Endpoint, hostname, time_limit_warning
 from jlremote.laptop import desktop
-from jlremote.link.connection.backoff import Backoff, keep_going
-from jlremote.link.connection.dialer import ConnectionHost, Dialer
-from jlremote.link.connection.host_side import HostSide
+from jlremote.link.connection.backoff import Backoff, begin_loop
+from jlremote.link.connection.dialer import ConnectionHost, Dialer, HostSide
 from jlremote.link.connection.liveness import LaptopChanges, Liveness
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import ContainerEvents, Forwards
 from jlremote.link.mount_streams import Mounts
-from jlremote.link.notices.cell_notices import CellNotices
-from jlremote.link.notices.job_notices import JobNotices
+from jlremote.link.notices import CellNotices, JobNotices
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import OPERATIONS, Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -51,7 +48,7 @@ class LinkServer:
 
     def __init__(self, operations: Operations, *, idle_seconds: float) -> None:
         self._operations = operations
-        operations.released = operations.clients.gone = operations.jobs.gone = self._notify
+        operations.clients.gone = operations.jobs.gone = self._notify
         self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
         self._listeners: list[sockets.Listener] = []
@@ -97,35 +94,39 @@ class LinkServer:
     def _accept(self, listener: sockets.Listener, secret: bytes) -> None:
         while not self._ended:
             try:
-                self._accept_one(listener, secret)
-            except OSError as error:  # the listener was closed, or no descriptor is left
-                log.info("a command's connection was not accepted: %r", error)
+                with ExitStack() as stack:
+                    socket = stack.enter_context(listener.accept())
+                    served = threading.Thread(target=self._converse, args=(socket, secret))
+                    served.daemon = True
+                    served.start()
+                    stack.pop_all()
+            except (
+                Exception
+            ) as error:  # the listener was closed, or no descriptor or thread is left
+                detail = None if isinstance(error, OSError) else error
+                log.info("a command's connection was not accepted: %r", error, exc_info=detail)
                 self._deaf.wait(NO_DESCRIPTORS_PAUSE)
-            except Exception:
-                log.exception("a command's connection was not accepted")
-                self._deaf.wait(NO_DESCRIPTORS_PAUSE)
-
-    def _accept_one(self, listener: sockets.Listener, secret: bytes) -> None:
-        socket = listener.accept()
-        try:
-            threading.Thread(target=self._converse, args=(socket, secret), daemon=True).start()
-        except BaseException:  # no thread is left
-            socket.close()
-            raise
 
     def _converse(self, socket: sockets.Connection[Any, Any], secret: bytes) -> None:
         conversation = Conversation(socket)
         try:
             # Not in `accept`: a caller that never answers would block all others.
             conversation.greet(secret)
-            if self._begin():
-                try:
-                    self._answer(conversation)
-                finally:
-                    self._finish()
-            else:
+            with self._changed:
+                ended = self._ended
+                self._served = self._served or not ended
+                self._conversations += not ended
+                self._changed.notify_all()
+            if ended:
                 # The command tries again when we hang up; by then it must not find this link.
                 self._deaf.wait()
+                return
+            try:
+                self._answer(conversation)
+            finally:
+                with self._changed:
+                    self._conversations -= 1
+                    self._changed.notify_all()
         except EOFError:  # as of each command that only looks whether this link runs
             log.debug("a command hung up")
         except (OSError, ValueError, NotProved) as error:
@@ -134,20 +135,6 @@ class LinkServer:
             log.exception("a conversation ended early")
         finally:
             conversation.end()
-
-    def _begin(self) -> bool:
-        with self._changed:
-            if self._ended:
-                return False
-            self._served = True
-            self._conversations += 1
-            self._changed.notify_all()
-            return True
-
-    def _finish(self) -> None:
-        with self._changed:
-            self._conversations -= 1
-            self._changed.notify_all()
 
     def _answer(self, conversation: Conversation) -> None:
         request = conversation.request
@@ -235,7 +222,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
 
     def place_of(session: str) -> Place | None:
         forward = forwards.find((session, None))
-        return None if forward is None else forward.place
+        return None if forward is None else forward.endpoint.place
 
     events = ContainerEvents(lambda *event: forwards.changed(*event))
     forwards = Forwards(supervisor, find, listen, events.observe, ending)
@@ -247,8 +234,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     cells = CellNotices(supervisor.wait, place_of, show)
     operations = Operations(supervisor, forwards, mounts, clients, jobs, cells, dialer)
     supervisor.start()
-    limits = partial(keep_going, "time limits", forwards.heed_limits)
-    threading.Thread(target=limits, daemon=True).start()
+    begin_loop("time limits", forwards.heed_limits)
     try:
         yield LinkServer(operations, idle_seconds=idle_seconds)
     finally:

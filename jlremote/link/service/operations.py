@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import secrets
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -13,10 +14,8 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.mount_streams import Mounts
-from jlremote.link.notices.cell_notices import CellNotices
-from jlremote.link.notices.job_notices import JobNotices, WatchedJob
+from jlremote.link.notices import CellNotices, JobNotices, WatchedJob
 from jlremote.link.service.conversation import Conversation, run
-from jlremote.link.ssh_server.served_place import shell_script
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
 from jlremote.link.wire.states import State
@@ -24,7 +23,8 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.place import Place
-from jlremote.place.runtimes.scripts.shell_scripts import end_script
+from jlremote.place.runtimes.runtime import Attachment
+from jlremote.place.runtimes.scripts import shell_scripts
 from jlremote.ssh.connection import Connection
 
 # How long a command waits for the proof of a forward.
@@ -35,10 +35,7 @@ ANSWER_SECONDS = 1.0
 
 @dataclass
 class Operations:
-    """The operations that commands request by name; each returns the result.
-
-    `released` is called when a forward, mount or watched job has been removed.
-    """
+    """The operations that commands request by name; each returns the result."""
 
     supervisor: Supervisor
     forwards: Forwards
@@ -47,7 +44,6 @@ class Operations:
     jobs: JobNotices
     cells: CellNotices
     dialer: Dialer
-    released: Callable[[], None] = lambda: None
     # What a command of this laptop runs in a place, and ends with the link.
     running: dict[Conversation, str] = field(default_factory=dict)
 
@@ -70,7 +66,7 @@ class Operations:
             forward = self.forwards.find((str(place.session), None))
             if forward is None or not forward.is_sure(connection, place.container_id):
                 raise Unproved(f"the link does not know whether `{place.selector}` runs")
-        script = shell_script(place, request)
+        script = _shell_script(place, request)
         self.dialer.elevate(connection, script, conversation)
         marker, variables = request["marker"], self._variables(request)
         begun = script if marker is None else announced(script, marker)
@@ -82,7 +78,8 @@ class Operations:
         except LinkLost:
             if kept and ends and conversation.cancelled.is_set():  # and not the connection is gone
                 with suppress(JlrError, TimeoutError):
-                    connection.execute(end_script(kept).encode(), lambda *_: None, timeout=10.0)
+                    script = shell_scripts.end_script(kept)
+                    connection.execute(script.encode(), lambda *_: None, timeout=10.0)
             raise
         finally:
             self.running.pop(conversation, None)
@@ -121,7 +118,6 @@ class Operations:
         removed = self.forwards.remove(key)
         if key[1] is None:
             self.clients.end(key[0])
-        self.released()
         return removed
 
     def refusal(self, conversation: Conversation) -> str | None:
@@ -138,9 +134,7 @@ class Operations:
         return True
 
     def unmount(self, conversation: Conversation) -> bool:
-        removed = self.mounts.remove(conversation.request["name"])
-        self.released()
-        return removed
+        return self.mounts.remove(conversation.request["name"])
 
     def serve_mount(self, conversation: Conversation) -> None:
         """Serve an sshfs on the conversation's socket."""
@@ -164,9 +158,7 @@ class Operations:
         return True
 
     def unwatch_job(self, conversation: Conversation) -> bool:
-        removed = self.jobs.remove(conversation.request["name"])
-        self.released()
-        return removed
+        return self.jobs.remove(conversation.request["name"])
 
     def answers(self, _: Conversation) -> bool | None:
         return self.supervisor.answers(ANSWER_SECONDS)
@@ -178,7 +170,7 @@ class Operations:
         if conversation.request.get("connect"):
             self._connect(conversation)
         condition = self.supervisor.condition
-        clients = [f"ssh clients in {selector}" for selector in self.clients.selectors]
+        clients = [f"ssh clients in {place.selector}" for place in self.clients.places]
         return condition.to_json() | {
             "notes": self.dialer.notes,
             "work": (*self.running.values(), *clients),
@@ -199,7 +191,24 @@ class Operations:
 
 
 # The methods that a request may name.
-OPERATIONS = frozenset(name for name in vars(Operations) if not name.startswith("_")) - {"released"}
+OPERATIONS = frozenset(name for name in vars(Operations) if not name.startswith("_"))
+
+
+def _shell_script(place: Place, request: Message) -> str:
+    """Return the script for a request of `jlr shell`.
+
+    Raises:
+        Usage: the runtime has no such option.
+    """
+    terminal = request["terminal"]
+    size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
+    attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
+    argv, kept = tuple(request["command"]), request["kept"] or {}
+    if kept.get("begun"):
+        return shell_scripts.again_script(kept)
+    mark, fits = kept.get("mark") or secrets.token_hex(8), kept.get("unasked", True)
+    script = shell_scripts.script(place.runtime, place.name, attached, argv, mark, sized=fits)
+    return shell_scripts.kept_script(script, kept) if kept else script
 
 
 def _in_words(request: Message, selector: str) -> str:

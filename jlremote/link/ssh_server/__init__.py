@@ -4,9 +4,8 @@
 socket; nothing listens on a port. What a client asks for becomes a channel of the link's own.
 
 Read `ssh_clients` (all clients of a link, and their event loop), `client_connection` (the login of
-one, and what it may ask for), `command_channel` (a shell, command or subsystem), `place_forwards`
-(sockets in the session, both ways, and the client's agent) and `served_place` (how a command gets
-where the session runs). asyncssh, which costs 0.2 s and 20 MB, is imported with the first client.
+one, and sockets in the session, both ways, with the client's agent) and `command_channel` (a shell,
+command or subsystem). asyncssh, which costs 0.2 s and 20 MB, is imported with the first client.
 
 A client must reach the link's socket (0700) and log in with the key of `editors/editor_keys`; the
 user's name means nothing. Its connection lasts until it leaves or `jlr stop` ends the session; when

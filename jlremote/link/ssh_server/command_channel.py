@@ -7,21 +7,25 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+import time
 from contextlib import suppress
-from functools import partial
+from fnmatch import fnmatchcase
 from typing import Any
 
 import asyncssh
 
-from jlremote.errors import JlrError, LinkLost
-from jlremote.link.ssh_server import served_place
-from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
-from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect
+from jlremote.errors import Busy, JlrError, LinkLost
+from jlremote.link.ssh_server.client_connection import (
+    CONNECTION_SECONDS,
+    Connect,
+    PlaceForwards,
+    PlaceSocket,
+    soon,
+)
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host import process_mark
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
-from jlremote.place.host.shell_text import command_line
+from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts, variables
@@ -32,6 +36,19 @@ from jlremote.ssh.interfaces import Output, Stdin, Stream, Terminal
 
 log = logging.getLogger(__name__)
 
+# Variables that a client may set, as OpenSSH on Debian has it, and git's own.
+_ALLOWED = ("LANG", "LC_*", "COLORTERM", "NO_COLOR", "GIT_PROTOCOL")
+# sshd gives a command to the user's login shell; a container's is bash where it has one.
+_LINE = f"""\
+[ -x "${{SHELL:-}}" ] || SHELL=$(command -v bash || command -v sh)
+set -- "$SHELL" -c "$1"
+{KEEP_ODD_VARIABLES}exec "$@"
+"""
+# How long a command waits for a free session on the link's connection.
+_SESSION_SECONDS = 15.0
+_PAUSE = 0.1
+_FAILED = 255  # as ssh, where it is not the command's own status
+_PIPE_CLOSED = 141  # 128 + SIGPIPE
 # Input that waits for the host; beyond it the client has to wait.
 _MOST_INPUT = 4 << 20
 _BUFFER = 4 << 20
@@ -78,7 +95,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return True
 
     def exec_requested(self, command: str) -> bool:
-        self._argv = served_place.line_argv(command)
+        self._argv = ("sh", "-c", _LINE, "sh", command)
         return True
 
     def subsystem_requested(self, subsystem: str) -> bool:
@@ -87,22 +104,20 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return subsystem == "sftp"
 
     def session_started(self) -> None:
-        environment = served_place.allowed(dict(self._channel.get_environment()))
+        environment = {
+            name: value
+            for name, value in self._channel.get_environment().items()
+            if name.isascii() and name.isidentifier()  # as shells take them
+            if any(fnmatchcase(name, pattern) for pattern in _ALLOWED)
+        }
         connection = self._channel.get_connection()
         assert isinstance(connection, asyncssh.SSHServerConnection)
-        agent = connection.get_agent_path()
-        if agent is None:
-            self._start(environment)
-            return
-        self._starting = asyncio.ensure_future(self._start_with_agent(agent, environment))
+        starting = self._start(connection.get_agent_path(), environment)
+        self._starting = asyncio.ensure_future(starting)
 
-    async def _start_with_agent(self, agent: str, environment: dict[str, str]) -> None:
-        lent = await self._forwards.lend_agent(agent)
-        if lent is not None:
+    async def _start(self, agent: str | None, environment: dict[str, str]) -> None:
+        if agent is not None and (lent := await self._forwards.lend_agent(agent)) is not None:
             self._agent, environment["SSH_AUTH_SOCK"] = lent
-        self._start(environment)
-
-    def _start(self, environment: Mapping[str, str]) -> None:
         kind = self._channel.get_terminal_type()
         if kind is not None:
             columns, rows, *_ = self._channel.get_terminal_size()
@@ -115,8 +130,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             marked=True,
         )
         self._given = bytes_of(given)
-        run = partial(self._run, script)
-        threading.Thread(target=run, name="ssh-command", daemon=True).start()
+        threading.Thread(target=self._run, args=(script,), name="ssh-command", daemon=True).start()
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         self._stdin.add(data)
@@ -150,7 +164,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
         def send() -> None:
             with suppress(JlrError, TimeoutError):
-                connection = self._connect(served_place.CONNECTION_SECONDS)
+                connection = self._connect(CONNECTION_SECONDS)
                 connection.execute(script, lambda *_: None, timeout=_SIGNAL_SECONDS)
 
         threading.Thread(target=send, name="ssh-signal", daemon=True).start()
@@ -172,16 +186,26 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     # In the command's thread.
 
     def _run(self, script: str) -> None:
-        status, failure = FAILED, None
+        status, failure = _FAILED, None
         try:
-            execute = partial(self._execute, script)
-            status = served_place.on_free_session(self._connect, self._cancelled, execute)
+            status = self._on_free_session(script)
         except JlrError as error:
-            status, failure = (FAILED, error) if self._has_reader else (PIPE_CLOSED, None)
+            status, failure = (_FAILED, error) if self._has_reader else (_PIPE_CLOSED, None)
         except Exception as bug:
             log.exception("a command of an ssh client failed")
             failure = JlrError(f"the link failed: {bug!r}")
-        self._call(lambda: self._over(status, failure))
+        soon(self._loop, self._over, status, failure)
+
+    def _on_free_session(self, script: str) -> int:
+        until = time.monotonic() + _SESSION_SECONDS
+        while True:
+            try:
+                return self._execute(script, self._connect(CONNECTION_SECONDS))
+            except Busy:
+                if time.monotonic() > until:
+                    raise
+                if self._cancelled.wait(_PAUSE):
+                    raise LinkLost("the client has gone") from None
 
     def _execute(self, script: str, connection: Connection) -> int:
         stdin: Stdin = self._stdin
@@ -214,15 +238,11 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._room.acquire()
         if self._cancelled.is_set() or not (self._has_reader or stream == "stderr"):
             raise LinkLost("the client has gone")
-        self._call(lambda: self._print(stream, data))
+        soon(self._loop, self._print, stream, data)
 
     def _taken(self, _pieces: int) -> None:
         if not self._reading and self._stdin.waiting < _MOST_INPUT // 2:
-            self._call(self._consumed)
-
-    def _call(self, action: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the link ends
-            self._loop.call_soon_threadsafe(action)
+            soon(self._loop, self._consumed)
 
     # In the loop's thread.
 
@@ -256,8 +276,8 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         with suppress(OSError):
             if error is not None:
                 end = "\r\n" if self._channel.get_terminal_type() else "\n"
-                line = served_place.failure_line(error) + end
-                self._channel.write_stderr(line.encode("utf-8", "replace"))
+                words = "; ".join(filter(None, (error.message, error.hint)))
+                self._channel.write_stderr(f"jlr: {words}{end}".encode("utf-8", "replace"))
             self._channel.write_eof()
             self._channel.exit(status)
 

@@ -6,6 +6,8 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jlremote.editors.editor_keys import editor_keys
@@ -17,7 +19,7 @@ from jlremote.ssh.channels.event_loop import EventLoop
 if TYPE_CHECKING:
     import asyncio
 
-    from jlremote.link.ssh_server.place_forwards import PlaceForwards
+    from jlremote.link.ssh_server.client_connection import PlaceForwards
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +48,9 @@ class SshClients:
         return len(self._places)
 
     @property
-    def selectors(self) -> list[str]:
-        """The selector of each client's place."""
-        with self._lock:
-            places = list(self._places.values())
-        return [place.selector for place in places]
+    def places(self) -> tuple[Place, ...]:
+        """The place of each client."""
+        return tuple(self._places.values())
 
     def serve(self, client: socket.socket, place: Place) -> None:
         """Serve SSH on a connected socket until the client leaves; returns at once."""
@@ -68,15 +68,16 @@ class SshClients:
         import asyncssh
 
         from jlremote.link.ssh_server.client_connection import EditorConnection
+        from jlremote.link.ssh_server.command_channel import CommandChannel
 
-        connect = self._supervisor.wait
         try:
             forwards = self._forwards_of(place)
+            session = partial(CommandChannel, place, self._supervisor.wait, forwards)
             keys = editor_keys()
             allowed = asyncssh.read_public_key(keys.client_public)
             async with await asyncssh.run_server(
                 client,
-                server_factory=lambda: EditorConnection(place, connect, forwards, allowed),
+                server_factory=lambda: EditorConnection(session, forwards, allowed),
                 server_host_keys=[asyncssh.read_private_key(keys.host)],
                 encryption_algs=_CIPHERS,
                 compression_algs=None,
@@ -95,12 +96,11 @@ class SshClients:
             log.exception("an ssh client of `%s` was not served", place.selector)
         finally:
             client.close()
-            with self._lock:
-                del self._places[client]
+            del self._places[client]
             self.gone()
 
     def _forwards_of(self, place: Place) -> PlaceForwards:
-        from jlremote.link.ssh_server.place_forwards import PlaceForwards
+        from jlremote.link.ssh_server.client_connection import PlaceForwards
         from jlremote.ssh.forward.place_streams import PlaceStreams
 
         if self._streams is None:
@@ -116,22 +116,17 @@ class SshClients:
 
     def end(self, session: str) -> None:
         """End the clients of a session: it was stopped."""
+        self._hang_up(lambda place: place.session == session)
+
+    def _hang_up(self, ends: Callable[[Place], bool]) -> None:
         for client, place in tuple(self._places.items()):
-            if place.session == session:
-                _hang_up(client)
+            if ends(place):
+                with suppress(OSError):  # it has left
+                    client.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:
-        """End all clients."""
-        for client in tuple(self._places):
-            _hang_up(client)
+        self._hang_up(lambda _: True)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
         if self._streams is not None:
             self._streams.stop()
-
-
-def _hang_up(client: socket.socket) -> None:
-    try:
-        client.shutdown(socket.SHUT_RDWR)
-    except OSError:  # it has left
-        return

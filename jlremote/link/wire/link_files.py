@@ -6,62 +6,48 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.laptop import paths
 from jlremote.link.wire.protocol import pipe_name
 
 
-@dataclass(frozen=True)
 class LinkFiles:
-    """The files of one link, all in a folder that only its user can enter."""
+    """The files of one link, all in folders that only its user can enter.
 
-    host: str  # the destination as typed after `ssh`
-    ssh_config: Path | None  # ssh's `-F`; another configuration is another link
-    lock: Path  # held by the link for as long as it lives. A pid is never trusted
-    starting: Path  # held by the command that starts the link, or restores what the last one held
-    restoring: Path  # exists until that is restored
-    socket: Path  # at which the link listens, but on Windows: see `address`
-    key: Path  # the secret with which both sides authenticate; each link makes its own
-    mount_socket: Path  # the socket for sshfs; its name outlives the link
-    log: Path
-    destination: Path  # host and configuration, written when the link is started
-    login: Path  # exists while the host needs what only its login shell has
-    disconnected: Path  # from `jlr disconnect` until the next start, also after a reboot
+    Their names are short, because the paths of sockets are limited.
+    """
+
+    def __init__(self, host: str, ssh_config: Path | None) -> None:
+        self.host = host  # the destination as typed after `ssh`
+        self.ssh_config = ssh_config  # ssh's `-F`; another configuration is another link
+        self.config = None if ssh_config is None else str(ssh_config.resolve())
+        # Arguments may hold bytes that are no UTF-8; the link refuses such a host by its name.
+        words = os.fsencode(f"{host}\0{self.config or ''}")
+        digest = hashlib.sha256(words).hexdigest()[:16]
+        folder, state = paths.runtime_directory(), paths.state_directory()
+        sockets = paths.socket_directory(len(f"{digest}.socket"))
+        # Held by the link for as long as it lives. A pid is never trusted.
+        self.lock = folder / f"{digest}.lock"
+        # Held by the command that starts the link, or restores what the last one held.
+        self.starting = folder / f"{digest}.starting"
+        self.restoring = folder / f"{digest}.restoring"  # exists until that is restored
+        self.socket = sockets / f"{digest}.socket"  # but on Windows: see `address`
+        self.key = folder / f"{digest}.key"  # the secret of both sides; each link makes its own
+        self.mount_socket = sockets / f"{digest}.sftp"  # for sshfs; its name outlives the link
+        self.log = paths.log_directory() / f"link-{digest}.log"
+        self.destination = folder / f"{digest}.destination"  # host and configuration
+        self.login = state / f"{digest}.login"  # exists while the host needs its login shell's PATH
+        # From `jlr disconnect` until the next start, also after a reboot.
+        self.disconnected = state / f"{digest}.disconnected"
 
     def address(self, secret: bytes) -> str:
         """Return the address at which `multiprocessing.connection` listens."""
         return pipe_name(secret) if os.name == "nt" else str(self.socket)
 
-
-def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
-    """Return the files of the link to `host`; names are short because socket paths are limited."""
-    config = "" if ssh_config is None else str(ssh_config.resolve())
-    # Arguments may hold bytes that are no UTF-8; the link refuses such a host by its name.
-    digest = hashlib.sha256(os.fsencode(f"{host}\0{config}")).hexdigest()[:16]
-    folder = paths.runtime_directory()
-    sockets = paths.socket_directory(len(f"{digest}.socket"))
-    return LinkFiles(
-        host,
-        ssh_config,
-        lock=folder / f"{digest}.lock",
-        starting=folder / f"{digest}.starting",
-        restoring=folder / f"{digest}.restoring",
-        socket=sockets / f"{digest}.socket",
-        key=folder / f"{digest}.key",
-        mount_socket=sockets / f"{digest}.sftp",
-        log=paths.log_directory() / f"link-{digest}.log",
-        destination=folder / f"{digest}.destination",
-        login=paths.state_directory() / f"{digest}.login",
-        disconnected=paths.state_directory() / f"{digest}.disconnected",
-    )
-
-
-def write_destination(files: LinkFiles) -> None:
-    """Record the host that a link's files belong to, for `destinations`."""
-    config = None if files.ssh_config is None else str(files.ssh_config.resolve())
-    paths.write_whole(files.destination, json.dumps([files.host, config]))
+    def write_destination(self) -> None:
+        """Record the host that the files belong to, for `destinations`."""
+        paths.write_whole(self.destination, json.dumps([self.host, self.config]))
 
 
 def destinations() -> list[tuple[str, Path | None]]:

@@ -235,17 +235,13 @@ def authenticate_link(socket: Socket, secret: bytes) -> None:
         raise NotProved("the link gave a wrong proof")
 
 
+def _proof(secret: bytes, use: bytes, both: bytes | bytearray) -> bytes:
+    return hmac.digest(hmac.digest(secret, use, "sha256"), both, "sha256")
+
+
 def pipe_name(secret: bytes) -> str:
     """Return the name of a link's Windows pipe.
 
     All users share the folder of pipes: a name that can be guessed could be taken before the link.
     """
-    return rf"\\.\pipe\jlr-{_key(secret, b'pipe').hex()}"
-
-
-def _key(secret: bytes, use: bytes) -> bytes:
-    return hmac.digest(secret, use, "sha256")
-
-
-def _proof(secret: bytes, use: bytes, both: bytes | bytearray) -> bytes:
-    return hmac.digest(_key(secret, use), both, "sha256")
+    return rf"\\.\pipe\jlr-{hmac.digest(secret, b'pipe', 'sha256').hex()}"

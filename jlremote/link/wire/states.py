@@ -57,12 +57,8 @@ class Condition:
         return Condition(state, None if error is None else without_history(error), since)
 
     def to_json(self) -> dict[str, Any]:
-        error = self.error
-        return {
-            "state": str(self.state),
-            "since": self.since,
-            "detail": error.message if error else None,
-        }
+        detail = self.error.message if self.error else None
+        return {"state": str(self.state), "since": self.since, "detail": detail}
 
 
 def without_history(error: JlrError) -> JlrError:

@@ -72,22 +72,16 @@ class LinkStatus:
 def link_status(message: Message) -> LinkStatus:
     """Return the status in a link's answer; a forward is up at most as long as the link."""
     since = message["since"]
-    return LinkStatus(
-        message["state"],
-        since,
-        message["detail"],
-        tuple(
-            replace(f, since=max(f.since, since)) if f.state == State.UP else f
-            for f in map(forward_status, message["forwards"])
-        ),
-        tuple(MountStatus(**mount) for mount in message["mounts"]),
-        tuple(message["notes"]),
-        tuple(message["work"]),
+    forwards = (
+        replace(f, since=max(f.since, since)) if f.state == State.UP else f
+        for f in map(forward_status, message["forwards"])
     )
+    mounts = (MountStatus(**mount) for mount in message["mounts"])
+    notes, work = tuple(message["notes"]), tuple(message["work"])
+    state, detail = message["state"], message["detail"]
+    return LinkStatus(state, since, detail, tuple(forwards), tuple(mounts), notes, work)
 
 
 def forward_status(message: Message) -> ForwardStatus:
     """Return the status of a forward that a message of the link has."""
-    names = ("session", "port", "local_port", "state", "since", "detail", "failure")
-    facts = {name: message[name] for name in names}
-    return ForwardStatus(**facts, endpoint=endpoint_from_json(message["endpoint"]))
+    return ForwardStatus(**message | {"endpoint": endpoint_from_json(message["endpoint"])})

@@ -1,7 +1,8 @@
-"""A request reaches the link that runs, or the next one, and Ctrl-C ends its script first."""
+"""A request reaches the link that runs, or the next one; its script has its bytes or text."""
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing.connection as sockets
 import os
 import threading
@@ -11,15 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jlremote.errors import Bug, LinkLost, Unreachable
+from jlremote.errors import Bug, JlrError, LinkLost, Unreachable
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
-from jlremote.link.wire.link_files import LinkFiles, link_files
-from jlremote.link.wire.protocol import NotProved, authenticate_command, is_there, receive, send
+from jlremote.link.client.remote_process import RemoteProcess
+from jlremote.link.wire.link_files import LinkFiles
+from jlremote.link.wire.protocol import (
+    PIECES,
+    NotProved,
+    authenticate_command,
+    is_there,
+    receive,
+    send,
+)
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE
+from tests.link.fakes import Call, own_folders
 
 SECRET = b"of this test"
 Socket = sockets.Connection
@@ -53,10 +65,8 @@ class FakeLink:
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    tmp_path.chmod(0o700)
-    return link_files("dgx", None)
+    own_folders(monkeypatch, tmp_path)
+    return LinkFiles("dgx", None)
 
 
 @pytest.fixture
@@ -195,3 +205,68 @@ def test_a_link_with_another_secret_counts_as_ending(link: FakeLink) -> None:
     link.files.key.write_bytes(b"of an older link")
     with pytest.raises(NoLink, match="is ending"):
         dial.dial(link.files)
+
+
+MARKER = "jlr-c0ffee"
+BEGIN = {"stream": "stdout", "data": f"{MARKER}\n".encode()}
+Message = dict[str, Any]
+
+
+def printed(data: bytes, stream: str = "stdout") -> Message:
+    return {"stream": stream, "data": data}
+
+
+def pieces(said: list[Message]) -> list[bytes]:
+    return [message["data"] for message in said if "given" in message]
+
+
+def process(*messages: Message, marker: str | None = MARKER) -> tuple[RemoteProcess, list[Message]]:
+    said: list[Message] = []
+    return RemoteProcess(iter(messages), marker, said.append), said
+
+
+def test_a_shell_that_ends_before_the_script_is_an_error_with_its_last_words() -> None:
+    told, _ = process(printed(b"This account is locked.\n"), {"result": 1})
+    with pytest.raises(JlrError, match="This account is locked"):
+        list(told)
+    assert told.status is None
+
+
+def test_stdin_waits_until_the_script_reads_it() -> None:
+    waiting: list[Call[bool]] = []
+
+    def messages() -> Iterator[Message]:
+        yield BEGIN
+        assert waiting[0].result()
+        assert all(remote.give(b"more") for _ in range(PIECES - 1))
+        waiting.append(Call(lambda: remote.give(b"too many")))
+        assert waiting[1].running
+        yield {"taken": 1}
+        assert waiting[1].result()
+        yield {"result": 0}
+
+    said: list[Message] = []
+    remote = RemoteProcess(messages(), MARKER, said.append)
+    waiting.append(Call(lambda: remote.give(b"one")))
+    assert waiting[0].running
+    assert list(remote) == []
+    assert pieces(said) == [b"one", *[b"more"] * (PIECES - 1), b"too many"]
+
+
+def test_a_thread_that_waits_to_give_is_released_when_the_process_is_left() -> None:
+    remote, said = process()
+    giving = Call(lambda: remote.give(b"too late"))
+    assert giving.running
+    remote.leave()
+    assert not giving.result()
+    assert said == []
+
+
+@given(st.text(st.characters(codec="utf-8")), st.lists(st.integers(0, 400), max_size=6))
+def test_text_comes_whole_however_its_bytes_are_cut(text: str, cuts: list[int]) -> None:
+    data = f"noise\n{MARKER}\n{text}".encode()
+    edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    parts = [printed(data[a:b]) for a, b in itertools.pairwise(edges)]
+    output, _ = process(*parts, {"result": 0})
+    assert "".join(output.text()) == text
+    assert output.status == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,15 +20,15 @@ from tests.lab.programs import PATIENCE
 from tests.link.fakes import FakeConnection, until
 
 
+@dataclass(eq=False)
 class FakeStream:
     """An SFTP stream that serves until it is aborted."""
 
-    def __init__(
-        self, _: Connection, local: Any, root: str, loop: Any, ended: Callable[[str | None], None]
-    ) -> None:
-        assert root == "/project"
-        self.local = local
-        self.ended = ended
+    connection: Connection
+    local: Any
+    root: str
+    loop: Any
+    ended: Callable[[str | None], None]
 
     def abort(self) -> None:
         self.end(None)
@@ -39,8 +40,6 @@ class FakeStream:
 
 
 class Parts:
-    """Mounts whose connection is the test's."""
-
     def __init__(self, folder: Path) -> None:
         self.address = folder / "mounts.sftp"
         self.connection = FakeConnection()
@@ -51,6 +50,7 @@ class Parts:
 
     def open(self, *of: Any) -> FakeStream:
         self.streams.append(FakeStream(*of))
+        assert self.streams[-1].root == "/project"
         return self.streams[-1]
 
     def wait(self, timeout: float) -> Connection:
@@ -60,11 +60,9 @@ class Parts:
         return self.connection
 
     def told(self) -> list[tuple[str, bool, str | None]]:
-        """Return the name, the connection and the failure of each mount."""
         return [(one["name"], one["connected"], one["failure"]) for one in self.mounts.to_json()]
 
     def sshfs(self, name: str) -> socket.socket:
-        """Return the socket of an sshfs that hands its other end over."""
         mine, theirs = socket.socketpair()
         with theirs, socket.socket(socket.AF_UNIX) as link:
             link.connect(str(self.address))

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.mount_streams import Mounts
-from jlremote.link.notices.cell_notices import CellNotices
-from jlremote.link.notices.job_notices import JobNotices
+from jlremote.link.notices import CellNotices, JobNotices
 from jlremote.link.service.link_server import LinkServer
 from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
@@ -29,7 +27,7 @@ from jlremote.ssh.config.destination import SentVariables
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE
-from tests.link.fakes import FakeConnection, FakeListener
+from tests.link.fakes import FakeConnection, FakeListener, own_folders
 
 SECRET = b"of this test"
 Run = Callable[[bytes, Output, dict[str, Any]], int]
@@ -54,7 +52,6 @@ class FakeSupervisor:
         self.condition = Condition(State.UP, since=1.0)
         self.error: JlrError | None = None
         self.connects: Callable[[Asker], None] = lambda asker: None
-        self.waited: list[float] = []
 
     def connection(self, asker: Asker) -> Connection:
         self.connects(asker)
@@ -63,45 +60,21 @@ class FakeSupervisor:
         return self.host
 
     def wait(self, timeout: float) -> Connection:
-        self.waited.append(timeout)
         return self.connection(NeverAsks(""))
-
-    def lost(self, connection: Connection, error: JlrError) -> None:
-        self.condition = self.condition.then(State.RECONNECTING, error)
 
 
 class FakeDialer:
-    """Remembers the agents, and the scripts for which `sudo` may want a password."""
+    """Remembers the scripts for which `sudo` may want a password."""
 
     host = "dgx"
     notes = ("`Compression` is left out",)
     variables = SentVariables(("LC_*",))
 
     def __init__(self) -> None:
-        self.agents: list[str] = []
         self.elevated: list[str] = []
-
-    def hand_over(self, agent_socket: str) -> None:
-        self.agents.append(agent_socket)
 
     def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
         self.elevated.append(script)
-
-
-class FakeMounts:
-    """Mounts by their names alone."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def add(self, name: str, root: str) -> None:
-        self.names.append(name)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        return [{"name": name, "connected": True, "failure": None} for name in self.names]
 
 
 class Parts:
@@ -111,14 +84,12 @@ class Parts:
         self.files = files
         self.supervisor = FakeSupervisor()
         self.dialer = FakeDialer()
-        self.mounts = FakeMounts()
-        self.located: list[Endpoint] = []
         supervisor = cast(Supervisor, self.supervisor)
-        self.forwards = Forwards(supervisor, self._locate, FakeListener, lambda *_: None)
+        self.forwards = Forwards(supervisor, lambda _, known: known, FakeListener, lambda *_: None)
         operations = Operations(
             supervisor,
             self.forwards,
-            cast(Mounts, self.mounts),
+            Mounts(supervisor, files.mount_socket),
             SshClients(supervisor),
             JobNotices(lambda _: cast(Host, None), lambda *_: True),
             CellNotices(supervisor.wait, lambda _: None, lambda *_: None),
@@ -126,13 +97,8 @@ class Parts:
         )
         self.server = LinkServer(operations, idle_seconds=60.0)
 
-    def _locate(self, connection: Connection, known: Endpoint) -> Endpoint:
-        self.located.append(known)
-        return known
-
-    def link(self, asker: Asker | None = None, agent: str | None = None) -> Link:
-        """Return the link as a command has it."""
-        return Link("dgx", None, asker or NeverAsks("ask in a terminal"), agent_socket=agent)
+    def link(self) -> Link:
+        return Link("dgx", None, NeverAsks("ask in a terminal"))
 
 
 @contextmanager
@@ -153,8 +119,5 @@ def served(parts: Parts) -> Iterator[threading.Thread]:
 
 
 def new_parts(monkeypatch: Any, folder: Path) -> Parts:
-    """Return the parts of a link whose files are in a folder of the test's own."""
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(folder))
-    folder.chmod(0o700)
-    return Parts(link_files("dgx", None))
+    own_folders(monkeypatch, folder)
+    return Parts(LinkFiles("dgx", None))

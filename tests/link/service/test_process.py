@@ -18,11 +18,11 @@ from jlremote.errors import Bug, JlrError, Unreachable
 from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
 from jlremote.link.service import link_process
-from jlremote.link.service.link_socket import LinkSocket
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.service.link_process import LinkSocket
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.questions import NeverAsks
 from tests.lab.programs import PATIENCE, write_program
-from tests.link.fakes import until
+from tests.link.fakes import own_folders, until
 from tests.outages.parts import within
 
 pytestmark = pytest.mark.lab  # real links
@@ -30,15 +30,12 @@ pytestmark = pytest.mark.lab  # real links
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
-    tmp_path.chmod(0o700)
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    return link_files("nowhere", None)
+    own_folders(monkeypatch, tmp_path, "HOME")
+    return LinkFiles("nowhere", None)
 
 
 @contextmanager
 def running(files: LinkFiles) -> Iterator[psutil.Process]:
-    """Start a link, and end it."""
     start_link(files)
     link = Link(files.host, files.ssh_config, NeverAsks("a test"))
     try:
@@ -94,10 +91,9 @@ def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = tmp_path / ("x" * 120)
-    long.mkdir(mode=0o700)
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
-        monkeypatch.setenv(name, str(long))
-    files = link_files("nowhere", None)
+    long.mkdir()
+    own_folders(monkeypatch, long, "HOME")
+    files = LinkFiles("nowhere", None)
     with running(files):
         assert Link("nowhere", None, NeverAsks("a test")).status().state == "down"
     files.socket.parent.rmdir()
@@ -115,7 +111,7 @@ def test_a_proxy_command_beside_the_person_is_found_as_by_ssh(
     ssh = ("ssh", "-F", str(config), "nowhere")
     theirs = subprocess.run(ssh, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert told in theirs.stderr
-    files = link_files("nowhere", config)
+    files = LinkFiles("nowhere", config)
     with running(files) as process:
         assert process.cwd() == "/"
         with pytest.raises(Unreachable, match=f"proxy command of `nowhere` failed: {told}"):
@@ -135,7 +131,7 @@ def test_a_link_that_cannot_listen_says_why(files: LinkFiles) -> None:
 def test_a_link_that_another_version_started_is_told(files: LinkFiles) -> None:
     """It holds the lock, and commands cannot prove themselves to it."""
     older = LinkSocket(files)
-    assert older.claim(0)
+    older.claim(0)
     try:
         with pytest.raises(JlrError, match="another link to `nowhere` runs") as told:
             start_link(files)
@@ -201,7 +197,7 @@ def test_a_signal_adds_the_stacks_of_a_link_that_goes_on(files: LinkFiles) -> No
         for _ in range(30):  # also while its threads begin and end
             process.send_signal(signal.SIGUSR1)
             link.status()
-        until(lambda: "in _accept_one" in files.log.read_text(), "the stacks in the log")
+        until(lambda: "in _accept" in files.log.read_text(), "the stacks in the log")
         assert link.status().state == "down"
 
 

@@ -1,25 +1,39 @@
-"""Commands and a link on both ends of a real socket, without a host."""
+"""Commands and a link on both ends of a real socket, without a host, and one conversation."""
 
 from __future__ import annotations
 
 import multiprocessing.connection as sockets
 import os
+import threading
 from collections.abc import Iterator
+from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from jlremote.errors import Bug
+from jlremote.errors import Bug, NeedsAuthentication
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client import call
 from jlremote.link.client.link import Link, ShellCommand
 from jlremote.link.client.remote_process import TerminalKind
-from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
+from jlremote.link.service import conversation as module
+from jlremote.link.service.conversation import CommandStdin, Conversation
+from jlremote.link.wire.protocol import (
+    DATA,
+    PIECES,
+    OtherVersion,
+    Unproved,
+    authenticate_link,
+    receive,
+    send,
+)
 from jlremote.place.runtimes.place import Place
-from jlremote.questions import Asker
+from jlremote.questions import Asker, Question
 from jlremote.ssh.interfaces import Output
-from tests.link.fakes import new_endpoint
+from tests.lab.programs import PATIENCE
+from tests.link.fakes import Call, new_endpoint
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
 
@@ -136,11 +150,89 @@ def test_a_command_of_any_age_can_end_the_link_and_has_its_ports(parts: Parts, l
     assert (len(parts.forwards), parts.server.goes_on) == (0, False)
 
 
-def test_a_stranger_and_a_mute_caller_block_no_command(parts: Parts, link: Link) -> None:
-    with (
-        sockets.Client(str(parts.files.socket)),
-        sockets.Client(str(parts.files.socket)) as stranger,
-    ):
-        authenticate_link(stranger, SECRET)
-        stranger.send_bytes(b"no request")
-        assert link.status().state == "up"
+PASSWORD = Question("password", "password of ada:")
+Ends = tuple[Conversation, "sockets.Connection[Any, Any]"]
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    link, command = Pipe()
+    conversation = Conversation(link)
+    yield conversation, command
+    command.close()
+    conversation.end()
+
+
+def test_a_command_that_ends_before_it_answers_needs_authentication(ends: Ends) -> None:
+    conversation, command = ends
+    answer = Call(lambda: conversation.ask(PASSWORD))
+    receive(command)
+    command.close()
+    with pytest.raises(NeedsAuthentication, match="ended before it answered"):
+        answer.result()
+
+
+def test_an_answer_that_takes_too_long_is_not_waited_for(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.01)
+    with pytest.raises(NeedsAuthentication, match=r"no answer within 0\.01 s") as late:
+        ends[0].ask(PASSWORD)
+    assert late.value.hint == "run the command again"
+
+
+def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> None:
+    conversation, command = ends
+    gone = threading.Event()
+    conversation.when_gone(lambda message: gone.set() if message == {"end": True} else None)
+    conversation.end()
+    conversation.say({"result": True})  # still open
+    assert receive(command) == {"result": True}
+    command.close()
+    assert gone.wait(PATIENCE)
+    with pytest.raises(OSError, match="closed"):
+        conversation.say({})
+
+
+def given(data: bytes) -> dict[str, Any]:
+    return {"given": True, DATA: data}
+
+
+@pytest.mark.parametrize("said", [[{"begin": True}], [{"end": True}], [given(b"")], []])
+def test_a_script_begins_once_its_command_lets_it_and_never_after_its_end(
+    ends: Ends, said: list[dict[str, Any]]
+) -> None:
+    conversation, command = ends
+    begun: list[bool] = []
+
+    def execute(*_: object, cancelled: threading.Event, **__: object) -> None:
+        begun.append(not cancelled.is_set())  # see `ShellSession`
+
+    connection: Any = SimpleNamespace(execute=execute)
+    script = Call(lambda: module.run(conversation, connection, "true", {}))
+    assert "connected" in receive(command)
+    for message in said:
+        send(command, message)
+    if said == []:
+        command.close()
+    script.result()
+    assert begun == [said == [{"begin": True}]]
+
+
+def test_several_pieces_that_were_taken_are_told_at_once_and_never_all_are_untold() -> None:
+    told: list[dict[str, int]] = []
+    conversation: Any = SimpleNamespace(say=told.append)
+    stdin = CommandStdin(conversation)
+    under_way = PIECES
+    for number in range(50):
+        assert under_way, "the command waits, and all pieces were taken"
+        stdin.arrived(given(b"%d" % number))
+        assert bytes(stdin.take() or b"") == b"%d" % number
+        under_way = PIECES - number - 1 + sum(message["taken"] for message in told)
+    assert len(told) <= 50 // 4
+
+
+def test_what_is_no_piece_is_refused() -> None:
+    told: Any = SimpleNamespace()
+    with pytest.raises(ValueError, match="not a piece of stdin"):
+        CommandStdin(told).arrived({"given": True})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing.connection as sockets
 import os
-from dataclasses import astuple
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import (
     MESSAGE_BYTES,
     NotProved,
@@ -24,7 +23,7 @@ from jlremote.link.wire.protocol import (
     send,
     text_of,
 )
-from tests.link.fakes import Call
+from tests.link.fakes import Call, own_folders
 
 
 @given(st.binary())
@@ -101,21 +100,18 @@ def test_a_pipe_of_windows_has_a_name_that_only_the_secret_tells() -> None:
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        folder = tmp_path / name
-        folder.mkdir(mode=0o700)
-        monkeypatch.setenv(name, str(folder))
+    own_folders(monkeypatch, tmp_path)
 
 
 def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
     links = [
-        link_files("dgx", None),
-        link_files("DGX", None),
-        link_files("me@dgx", None),
-        link_files("dgx", tmp_path / "config"),
-        link_files("dgx", tmp_path / "other"),
+        LinkFiles("dgx", None),
+        LinkFiles("DGX", None),
+        LinkFiles("me@dgx", None),
+        LinkFiles("dgx", tmp_path / "config"),
+        LinkFiles("dgx", tmp_path / "other"),
     ]
-    files = [file for link in links for file in astuple(link)[2:]]
+    files = [file for link in links for file in list(vars(link).values())[3:]]
     assert len(set(files)) == len(files)
 
 
@@ -128,7 +124,7 @@ def test_a_folder_whose_path_is_too_long_for_sockets_has_them_elsewhere(
         long = tmp_path / (letter * 100)
         long.mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
-        files = link_files("dgx", None)
+        files = LinkFiles("dgx", None)
         assert files.lock.is_relative_to(long)
         found += [files.socket, files.mount_socket]
         files.socket.unlink(missing_ok=True)

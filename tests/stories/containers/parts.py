@@ -84,11 +84,11 @@ class TurnHost:
 class Stream:
     """The output of a script that is watched."""
 
-    text: str
+    printed: str
     status: int
 
-    def __iter__(self) -> Iterator[str]:
-        yield from self.text.splitlines(keepends=True)
+    def text(self) -> Iterator[str]:
+        yield from self.printed.splitlines(keepends=True)
 
 
 @dataclass

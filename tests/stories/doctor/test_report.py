@@ -11,7 +11,7 @@ from jlremote import __version__
 from jlremote.doctor.bug_report import LINES, report
 from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.laptop import paths
-from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.link_files import LinkFiles
 from tests.stories.parts import context
 
 SECRETS = (
@@ -49,7 +49,7 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = tmp_path / "jlr" / "config.toml"
     settings.parent.mkdir(mode=0o700, exist_ok=True)
     settings.write_text(CONFIG, encoding="utf-8")
-    link_files("dgx", None).log.write_text(LOG, encoding="utf-8")
+    LinkFiles("dgx", None).log.write_text(LOG, encoding="utf-8")
 
 
 @pytest.mark.parametrize("host", ["dgx", None])
@@ -72,7 +72,7 @@ def test_a_report_tells_findings_settings_and_logs_without_a_secret(host: str | 
 
 
 def test_a_report_has_the_end_of_a_long_log_only() -> None:
-    log = link_files("dgx", None).log
+    log = LinkFiles("dgx", None).log
     log.write_text("".join(f"line {number}.\n" for number in range(1000)), encoding="utf-8")
     text = report("dgx", (), VERDICT, context())
     assert "line 999." in text

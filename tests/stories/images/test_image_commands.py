@@ -35,7 +35,7 @@ class Output:
     def __init__(self, printed: Printed, status: int) -> None:
         self._printed, self.status = printed, status
 
-    def __iter__(self) -> Iterator[str]:
+    def text(self) -> Iterator[str]:
         for text in self._printed:
             if isinstance(text, BaseException):
                 raise text
