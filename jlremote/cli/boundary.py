@@ -14,7 +14,7 @@ from types import FrameType
 
 import click
 
-from jlremote.cli.help_page import usage_line
+from jlremote.cli.command import usage_line
 from jlremote.cli.lazy_group import DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage

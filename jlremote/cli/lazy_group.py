@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from jlremote.cli.command import Command
-from jlremote.cli.help_page import (
+from jlremote.cli.command import (
+    Command,
     CommandContext,
+    is_typed,
     keep_words,
     usage_line,
-    wants_all,
     write_lines,
     write_page,
     write_sections,
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 # Short words for commands of ours.
-ALIASES = {
-    "ls": ("list",),
-    "ps": ("list",),
-    "images": ("image", "list"),
-    "runs": ("job", "list"),
-}
+ALIASES = {"ls": ("list",), "ps": ("list",), "images": ("image", "list"), "runs": ("job", "list")}
 # Names that people try, and what they may mean; `None` is not guessed.
 _OTHER_NAMES = {
     "exec": "shell",
@@ -50,7 +45,6 @@ DESTRUCTIVE = {
     *("stop", "restart", "rm", "disconnect", "job stop", "job rm"),
     *("image rm", "image prune"),
 }
-
 # What a group means that is called without one of its commands.
 _DEFAULTS = {"config": "show"}
 
@@ -95,21 +89,18 @@ class LazyGroup(click.Group):
         path = f"{self._path} {cmd_name}".strip()
         module_name, line = self._table[cmd_name]
         if not module_name:
-            return self._subgroup(path, line)
+            return LazyGroup(
+                path,
+                path=path,
+                table={"Commands": self._groups[path]},
+                groups=self._groups,
+                help=line,
+                params=global_options(hidden=True),
+                no_args_is_help=path not in _DEFAULTS,
+            )
         module = import_module(f"jlremote.cli.commands.{module_name}")
         commands = (found for found in vars(module).values() if isinstance(found, Command))
         return next(command for command in commands if command.name == path)
-
-    def _subgroup(self, path: str, line: str) -> LazyGroup:
-        return LazyGroup(
-            path,
-            path=path,
-            table={"Commands": self._groups[path]},
-            groups=self._groups,
-            help=line,
-            params=global_options(hidden=True),
-            no_args_is_help=path not in _DEFAULTS,
-        )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         keep_words(ctx, args)
@@ -152,7 +143,7 @@ class LazyGroup(click.Group):
         return f"did you mean `jlr {meant}`?" if meant else None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if wants_all(ctx):
+        if is_typed(ctx, "--help"):
             super().format_help(ctx, formatter)
             return
         closing = f"`{ctx.command_path} COMMAND -h` explains a command"

@@ -72,9 +72,7 @@ GROUPS = {
         "lab": ("clients", "Run JupyterLab here on a session's kernels."),
         "kernels": ("clients", "Install a session's kernels in Jupyter here."),
     },
-    "agent": {
-        "install": ("agents", "Write a skill file for a coding agent, or print it."),
-    },
+    "agent": {"install": ("agents", "Write a skill file for a coding agent, or print it.")},
     "config": {
         "show": ("this_machine", "Show the settings and the source of each."),
         "set": ("this_machine", "Change a setting."),

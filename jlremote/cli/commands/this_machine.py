@@ -43,11 +43,7 @@ _NEW_FILE = """\
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
 @shared.json_option("Print a JSON array.")
 def show_config(
-    _invocation: Invocation,
-    host: str | None,
-    every: bool,
-    path: bool,
-    edit: bool,
+    _invocation: Invocation, host: str | None, every: bool, path: bool, edit: bool
 ) -> None:
     """Show what is set, and the source of each setting.
 

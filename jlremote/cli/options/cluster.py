@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from jlremote.place.clusters.scheduler import Ranks
 
 _cluster = partial(option, group="Cluster")
-LAUNCHERS = ("none", "srun", "torchrun")
-WAYS = ("socket", "tcp")
 _FLAGS = ("array", "dry-run", "launcher", "label", "cancel-on-interrupt", "reach")
 _LISTS = ("sbatch-arg", "module")
 _SETTINGS = (*RESOURCES, *_LISTS, "pull-on")
@@ -52,7 +50,7 @@ reach_option = _cluster(
     "--reach",
     "Where Jupyter listens: a unix `socket` of yours (default), or a `tcp` port, to which "
     "all users of the cluster can connect.",
-    type=click.Choice(WAYS),
+    type=click.Choice(("socket", "tcp")),
 )
 # How `jlr run` starts a command several times.
 launcher_options = options(
@@ -64,7 +62,7 @@ launcher_options = options(
         "--launcher",
         "Start the command for each task (`srun`), for each task or GPU (`torchrun`), or "
         "once (`none`, the default).",
-        type=click.Choice(LAUNCHERS),
+        type=click.Choice(("none", "srun", "torchrun")),
     ),
     _cluster("--label", "With --launcher: begin each line with its rank."),
     _cluster("--dry-run", "With --slurm: print the estimated start; submit nothing."),
@@ -101,11 +99,11 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
 
     if flags["array"] is not None:
         indices(flags["array"], "")
-    arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
+    lists = (given[name] if "" in given[name] else chosen.get(name, ()) for name in _LISTS)
+    arguments, modules = (tuple(filter(None, items)) for items in lists)
     named = {name: chosen.get(name) or None for name in RESOURCES}
     asked = Resources(**named, array=flags["array"], arguments=arguments)
-    node = chosen.get("pull-on", PLACES[0])
-    by_tcp = flags["reach"] == WAYS[1]
+    node, by_tcp = chosen.get("pull-on", PLACES[0]), flags["reach"] == "tcp"
     return Scheduled(asked, modules, _ranks(options), pull_on=node, by_tcp=by_tcp), rest
 
 
@@ -115,10 +113,6 @@ def show_estimate(host: str, scheduled: Scheduled, context: Context) -> None:
 
     words = estimate(host, scheduled, context)
     answer_either(words, {"estimate": words})
-
-
-def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(filter(None, flags if "" in flags else chosen))
 
 
 def _ranks(options: dict[str, Any]) -> Ranks | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,11 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.options.shared import named_as_set, runtime_options
+from jlremote.cli.options import shared
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import NO_MEANING
 from jlremote.text import one_line, reason_of
+from jlremote.times import seconds_of
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
@@ -31,7 +33,7 @@ _FIELDS = {"name": "name_rule", "port": "local_port"}
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
 _container = partial(option, group="Container")
-_repeated = partial(option, group="Container", multiple=True)
+_repeated = partial(_container, multiple=True)
 # To be `settled` together.
 creation_options = options(
     _container(
@@ -45,9 +47,7 @@ creation_options = options(
         "With --runtime apptainer: the folder of the host for pulled images.",
     ),
     _repeated(
-        "-v --volume SOURCE:TARGET",
-        "Mount a folder (`~/...`) or volume of the host.",
-        common=True,
+        "-v --volume SOURCE:TARGET", "Mount a folder (`~/...`) or volume of the host.", common=True
     ),
     _repeated("-e --env NAME[=VALUE]", "Set a variable; without VALUE, copy this machine's."),
     _repeated(
@@ -83,33 +83,30 @@ creation_options = options(
         "--install --packages packages PACKAGE",
         "Install a Python package, for example jupyterlab. Repeatable.",
     ),
-    option(
+    shared.gpu_option(
         "--gpus GPUS",
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
-        group="GPUs",
         common=True,
         shell_complete=candidates.gpus,
     ),
-    option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
-    option(
+    shared.gpu_option("--share-gpus", "Also take GPUs that are in use.", default=None),
+    shared.session_option(
         "--profile PROFILE",
         "Take options from [profiles.PROFILE]; `nvidia` is built in.",
-        group="Session",
         shell_complete=candidates.profiles,
     ),
-    option(
+    shared.gpu_option(
         "--wait [=TIME]",
         "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
-        group="GPUs",
+        type=lambda text: math.inf if text == "forever" else float(seconds_of(text, "`--wait`")),
         flag_value="forever",
         common=True,
     ),
-    option(
+    shared.machine_option(
         "--notify/--no-notify",
         "Tell on this desktop what happens: an end, a beginning, a time limit.",
-        group="This machine",
     ),
-    runtime_options,
+    shared.runtime_options,
 )
 
 
@@ -130,7 +127,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     chosen = settings.load().chosen(host, flags)
     items = chosen.get("env")
     if isinstance(items, tuple):
-        with named_as_set(host, options):
+        with shared.named_as_set(host, options):
             chosen["env"] = tuple(with_value(item, "`--env`") for item in items)
     chosen.pop("host", None)  # it is known by now
     if gpus := chosen.get("gpus"):
@@ -184,13 +181,9 @@ def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
     Raises:
         Usage: a flag is for a new container.
     """
-    for name in _NEW_CONTAINER:
-        if name not in but and options.get(name) not in (None, ()):
-            shown = _SHOWN.get(name, f"--{name.replace('_', '-')}")
-            raise Usage(
-                f"`{shown}` is for a new container, and `{without}` creates none",
-                hint="leave out one of the two",
-            )
+    names = (name for name in _NEW_CONTAINER if name not in but)
+    why = f"is for a new container, and `{without}` creates none"
+    _refuse(options, names, why, "leave out one of the two")
 
 
 def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None:
@@ -199,14 +192,19 @@ def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None
     Raises:
         Usage: a flag says what is the host's, as a user or a network.
     """
-    for name in (*NO_MEANING, *also):
+    why = (
+        f"has no effect with `--runtime {runtime}`: what runs there is a process of yours on the "
+        "host"
+    )
+    hint = "leave it out; after `--`, options go to the program's `exec`"
+    _refuse(options, (*NO_MEANING, *also), why, hint)
+
+
+def _refuse(options: dict[str, Any], names: Iterable[str], why: str, hint: str) -> None:
+    for name in names:
         if options.get(name.replace("-", "_")) not in (None, ()):
-            shown = _SHOWN.get(name, f"--{name}")
-            raise Usage(
-                f"`{shown}` has no effect with `--runtime {runtime}`: what runs there is a "
-                "process of yours on the host",
-                hint="leave it out; after `--`, options go to the program's `exec`",
-            )
+            shown = _SHOWN.get(name, f"--{name.replace('_', '-')}")
+            raise Usage(f"`{shown}` {why}", hint=hint)
 
 
 def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
