@@ -18,7 +18,7 @@ from jlremote.text import without_controls
 GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", "Output")
 
 _FEW = 8
-_MANY = 10  # options; more do not fit on the page of `-h`
+_MANY = 11  # options; more do not fit on the page of `-h`
 _EXAMPLES = 3  # on the page of `-h`
 _SEVERAL_LINES = ("--env", "--build-arg", "--parameter", "-c")  # their values may have them
 _SCHEDULER = "--slurm"  # beside which `-h` shows the options of a cluster

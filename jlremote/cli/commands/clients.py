@@ -11,15 +11,12 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
 
 _PROGRAM = "jlremote.cli.kernel_program"
-
-
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 
@@ -129,7 +126,7 @@ def code(
 
     chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
     context = invocation.context()
-    with named_as_set(None, {"editor": editor}, ("editor",)):
+    with shared.named_as_set(None, {"editor": editor}, ("editor",)):
         opening = workflow.code(where, path, chosen, context, only_shown=only_shown)
     if as_json():
         answer_json({"editor": chosen, **vars(opening)})
@@ -178,12 +175,8 @@ def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> N
     if not change.done:
         raise JlrError(f"left `{change.file}` as it is, because the answer was no")
     if as_json():
-        facts = {
-            "file": str(change.file),
-            "changed": bool(change.line),
-            "line": change.line or None,
-        }
-        answer_json(facts)
+        line = change.line or None
+        answer_json({"file": str(change.file), "changed": line is not None, "line": line})
     elif not change.line:
         has = "has" if action == "install" else "does not have"
         tell(f"`{change.file}` {has} the line already")
