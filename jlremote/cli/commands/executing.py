@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,7 +15,6 @@ from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import AS_JSON, answer_either, as_json
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line, reason_of
-from jlremote.times import seconds_of
 
 
 def _lines_too(context: click.Context, _option: click.Parameter, value: bool) -> bool:
@@ -38,7 +38,11 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
     "Send this folder, or DIR, there first; run in it, also later calls.",
     flag_value=".",
 )
-@option("--timeout TIME", "End after `30s`, `4m`, …; the code runs on, and its run is named.")
+@option(
+    "--timeout TIME",
+    "End after `30s`, `4m`, …; the code runs on, and its run is named.",
+    type=shared.span("--timeout"),
+)
 @option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
 @option("--interrupt", "Interrupt what runs in the kernel, and run nothing.")
 @shared.json_option("Print one JSON object at the end, with the last 64,000 characters of output.")
@@ -50,14 +54,11 @@ def execute(
     session: str | None,
     file: str | None,
     code: str | None,
-    notebook: str | None,
-    kernel: str | None,
     out: Path | None,
     sync: str | None,
-    timeout: str | None,
-    no_wait: bool,
     interrupt: bool,
     json_lines: bool,
+    **options: Any,
 ) -> int:
     """Execute code in a kernel of a session, and print what it prints.
 
@@ -80,14 +81,17 @@ def execute(
         echo 1 + 1 | jlr exec -
         jlr exec -c 1/0 --json | jq -r .status
     """
+    notebook, kernel = options["notebook"], options["kernel"]
     if notebook is not None and kernel is not None:
         raise Usage("`--notebook` and `--kernel` are two kernels", hint="leave out one of them")
+    from jlremote.cli.screen import exec_output
+    from jlremote.kernels import execution
+
+    context = invocation.context()
     if interrupt:
         if code is not None or file is not None:
             raise Usage("`--interrupt` runs no code", hint="leave out the code")
-        from jlremote.kernels import execution
-
-        place = execution.interrupt(session, notebook, kernel, invocation.context())
+        place = execution.interrupt(session, notebook, kernel, context)
         text = f"interrupted the kernel of `{one_line(place.kernel.notebook)}`"
         answer_either(text, place.to_json())
         return 0
@@ -96,18 +100,14 @@ def execute(
     if (code is None) == (file is None):
         raise Usage("one of `-c CODE` and FILE is needed", hint="`jlr exec -c 1+1`; `-` is stdin")
     cells = [code] if code is not None else _cells(str(file))
-    seconds = None if timeout is None else seconds_of(timeout, "`--timeout`")
     asks = not invocation.no_input and sys.stdin.isatty()
-    context = invocation.context()
-    from jlremote.cli.screen import exec_output
-    from jlremote.kernels import execution
-
     if sync is not None:
         from jlremote.copies.sync import SyncRequest, sync_all
 
         into = sync_all(SyncRequest(Path(sync).expanduser(), session), context)
         cells = [f"__import__('os').chdir({into!r})", *cells]
-    request = execution.ExecRequest(session, cells, notebook, kernel, seconds, not no_wait, asks)
+    seconds, waits = options["timeout"], not options["no_wait"]
+    request = execution.ExecRequest(session, cells, notebook, kernel, seconds, waits, asks)
     place, records = execution.execute(request, context)
     if json_lines or not as_json():
         take = exec_output.as_lines(place) if json_lines else exec_output.as_text()

@@ -65,11 +65,9 @@ def show_config(
     if edit:
         _edit(file)
     origins = settings.load().origins(host, {})
-    if edit:
-        return
-    if as_json():
+    if as_json() and not edit:
         answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
-    else:
+    elif not edit:
         _show(origins, every=every)
 
 
@@ -105,10 +103,11 @@ def _show(origins: list[Origin], *, every: bool) -> None:
     from jlremote.cli.screen import tables
     from jlremote.laptop.settings.options import KINDS
 
+    words: dict[object, str] = {True: "yes", False: "no"}
     rows = [
-        (origin.option, _in_words(origin.value), origin.place)
-        for origin in origins
-        if every or origin.is_set
+        (o.option, words[o.value] if isinstance(o.value, bool) else str(o.value), o.place)
+        for o in origins
+        if every or o.is_set
     ]
     if every:
         settled = {origin.option for origin in origins}
@@ -117,10 +116,6 @@ def _show(origins: list[Origin], *, every: bool) -> None:
         tables.show_table(("OPTION", "VALUE", "FROM"), rows)
     else:
         tell("nothing is set; `jlr config --all` shows every option")
-
-
-def _in_words(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _edit(file: Path) -> None:
@@ -148,16 +143,16 @@ def notify(_invocation: Invocation) -> None:
         jlr config notify
         jlr config set notify true
     """
+    words = {
+        "desktop": "a notice is on the desktop",
+        "terminal": "this desktop shows no notices; the terminal's bell and title tell",
+    }
     way = announce("jlr", "this is a test of notices")
     if way is None:
         raise JlrError(
             "there is neither a desktop nor a terminal to tell",
             hint="run it in a terminal of your desktop",
         )
-    words = {
-        "desktop": "a notice is on the desktop",
-        "terminal": "this desktop shows no notices; the terminal's bell and title tell",
-    }
     answer(words[way])
 
 
