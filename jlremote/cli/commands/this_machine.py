@@ -211,13 +211,13 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
         jlr completion --install zsh
         jlr completion fish > /usr/share/fish/vendor_completions.d/jlr.fish
     """
-    from jlremote.cli.completion import shell_answers, shell_setup
+    from jlremote.cli.completion import shell_answers
 
-    shell = shell or shell_setup.users_shell()
+    shell = shell or shell_answers.users_shell()
     if not install:
         answer(shell_answers.script(shell), newline=False)
         return
-    file, command = shell_setup.install(shell)
+    file, command = shell_answers.install(shell)
     answer(f"wrote {file}")
     if command:
         answer(f"if a new {shell} does not complete `jlr`, run this once in it:\n\n    {command}\n")

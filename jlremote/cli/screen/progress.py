@@ -60,11 +60,9 @@ class Steps:
 
     @contextlib.contextmanager
     def waiting(self, title: str, *, long: bool) -> Iterator[None]:
-        thread, wait = threading.get_ident(), _WAIT_SECONDS
-        if not isinstance(self._late, Spinner):
-            wait = _PIPE_SECONDS
-        if long:
-            wait = 0.0
+        thread = threading.get_ident()
+        wait = _WAIT_SECONDS if isinstance(self._late, Spinner) else _PIPE_SECONDS
+        wait = 0.0 if long else wait
         if any(step.waits_in in (None, thread) for step in self._open):
             if long:
                 self._spin(wait)
@@ -78,12 +76,17 @@ class Steps:
         self._open.append(step)
         self.advance("")
         self._spin(wait)
+        well = False
         try:
             yield
-        except BaseException:
-            self._finish(step, well=False)
-            raise
-        self._finish(step, well=True)
+            well = True
+        finally:
+            self._open.remove(step)
+            self.advance("")
+            with self.paused():
+                if self._lasting and not (self._silent or step.waits_in):
+                    drawn = isinstance(self._late, Spinner)
+                    tell(_line(step.title, step.since, well=well, drawn=drawn))
 
     def advance(self, text: str) -> None:
         if self._late:
@@ -121,14 +124,6 @@ class Steps:
         for step in self._open[-1:]:
             if self._late:
                 self._late.show(step.title, step.since, wait)
-
-    def _finish(self, step: _Step, *, well: bool) -> None:
-        self._open.remove(step)
-        self.advance("")
-        with self.paused():
-            if self._lasting and not (self._silent or step.waits_in):
-                drawn = isinstance(self._late, Spinner)
-                tell(_line(step.title, step.since, well=well, drawn=drawn))
 
 
 class LateLines:

@@ -51,6 +51,14 @@ def writing() -> Iterator[None]:
         raise JlrError(f"cannot write the output: {reason_of(failure)}") from failure
 
 
+def write_all(file: int, data: bytes) -> None:
+    """Write bytes to a file descriptor, as they are."""
+    rest = memoryview(data)
+    with writing():
+        while rest:
+            rest = rest[os.write(file, rest) :]
+
+
 def answer_each(told: Iterable[tuple[str, Any]], context: Context, *, none: str) -> None:
     """Print lines as they come or, with `--json`, an array of their values, also after an error."""
     values = []
