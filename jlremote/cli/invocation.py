@@ -41,43 +41,47 @@ class Invocation:
 
 def global_options(*, hidden: bool = False) -> list[click.Option]:
     """Return new options, whose values go to the call's `Invocation`."""
-    kept: dict[str, Any] = {"expose_value": False, "callback": _keep, "hidden": hidden}
-    flag: dict[str, Any] = kept | {"is_flag": True}
+
+    def made(
+        *names: str, callback: Any = _keep, variable: str | None = None, **settings: Any
+    ) -> click.Option:
+        settings |= {"callback": callback, "envvar": None if hidden else variable}
+        return click.Option(names, expose_value=False, hidden=hidden, **settings)
+
     return [
-        click.Option(
-            ["--ssh-config"],
+        made(
+            "--ssh-config",
             type=click.Path(exists=True, dir_okay=False),
             metavar="FILE",
-            envvar=None if hidden else "JLR_SSH_CONFIG",
+            variable="JLR_SSH_CONFIG",
             help="Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]",
-            **kept,
         ),
-        click.Option(["--verbose"], help="Show each command on the host.", **flag),
-        click.Option(["-q", "--quiet"], help="Show no steps.", **flag),
-        click.Option(
-            ["--no-input"],
-            envvar=None if hidden else "JLR_NO_INPUT",
+        made("--verbose", is_flag=True, help="Show each command on the host."),
+        made("-q", "--quiet", is_flag=True, help="Show no steps."),
+        made(
+            "--no-input",
+            is_flag=True,
+            variable="JLR_NO_INPUT",
             help="Ask nothing: a login that needs an answer fails with exit code 4, and what "
             "ends or deletes work wants `--yes`. [env: JLR_NO_INPUT]",
-            **flag,
         ),
-        click.Option(
-            ["--leash"],
+        made(
+            "--leash",
+            callback=_leash,
             metavar="SESSION",
             help="Allow only what an agent may do in this session; refuse all else. "
             "[env: JLR_LEASH]",
-            **kept | {"callback": _leash},
         ),
-        click.Option(
-            ["--color"],
+        made(
+            "--color",
+            callback=lambda _context, _option, value: set_colour(value or "auto"),
             type=click.Choice(("auto", "always", "never")),
             help="Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
-            **kept | {"callback": _colour},
         ),
-        click.Option(
-            ["--remember/--no-remember"],
+        made(
+            "--remember/--no-remember",
+            default=None,
             help="Keep passwords in the keychain. Default: ask once.",
-            **kept | {"default": None},
         ),
     ]
 
@@ -94,10 +98,6 @@ def _leash(context: click.Context, _option: click.Parameter, value: str | None) 
         from jlremote.laptop.typed_place import take_leash
 
         take_leash(value)
-
-
-def _colour(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    set_colour(value or "auto")
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:

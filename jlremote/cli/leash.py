@@ -37,11 +37,7 @@ _PLACES = {"gpus": "host", "list": "place"}
 
 
 def hold(context: click.Context) -> None:
-    """Refuse a command that the leash of this process, if there is one, does not allow.
-
-    Raises:
-        JlrError: it, an option or a file of it is not allowed.
-    """
+    """Refuse what the leash of this process, if there is one, does not allow (`JlrError`)."""
     only, path = leash(), str(context.command.name)
     if only is None:
         return

@@ -18,7 +18,6 @@ from jlremote.errors import Usage
 from jlremote.text import is_name, one_line
 
 if TYPE_CHECKING:
-    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.hosts.context import Context
     from jlremote.jobs.follow import CtrlC
     from jlremote.jobs.known_jobs import JobHandle
@@ -224,19 +223,12 @@ def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int
     from jlremote.sessions import shell as workflow
 
     screen = LocalTerminal()
-    _check_kept(screen, name, keep=options["keep"])
+    if options["keep"] and screen.kind is None:
+        raise Usage("`--keep` needs a terminal here", hint="`jlr run … --detach` is for scripts")
+    if name is not None and not options["keep"]:
+        raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")
+    if name is not None and not is_name(name):
+        why = f"invalid name `{one_line(name)}`"
+        raise Usage(why, hint="use letters, digits, `_`, `.` and `-`")
     request = workflow.ShellRequest(**options, label=name or "")
     return workflow.shell(request, screen, invocation.context())
-
-
-def _check_kept(screen: LocalTerminal, name: str | None, *, keep: bool | None) -> None:
-    if not keep:
-        if name is not None:
-            raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")
-        return
-    if screen.kind is None:
-        raise Usage("`--keep` needs a terminal here", hint="`jlr run … --detach` is for scripts")
-    if name is not None and not is_name(name):
-        raise Usage(
-            f"invalid name `{one_line(name)}`", hint="use letters, digits, `_`, `.` and `-`"
-        )

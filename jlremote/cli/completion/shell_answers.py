@@ -124,11 +124,7 @@ def script(shell: str) -> str:
 
 
 def users_shell() -> str:
-    """Return the name of the shell that runs jlr, else that of the user's login shell.
-
-    Raises:
-        Usage: it is none that completes jlr.
-    """
+    """Return the shell that runs jlr, else the login shell (`Usage`: neither completes jlr)."""
     for name in (*_parents(), os.path.basename(os.environ.get("SHELL", ""))):  # noqa: PTH119 - pathlib costs 5 ms
         shell = name.removesuffix(".exe").lstrip("-").lower().replace("pwsh", "powershell")
         if shell in SHELLS:

@@ -35,9 +35,7 @@ class Person:
     def ask(self, question: Question) -> str:
         """Return the answer; `yes` or `no` for a question that wants one.
 
-        Raises:
-            NeedsAuthentication: there is no terminal, Ctrl-D was pressed, or secrets are not to be
-                remembered this time.
+        `NeedsAuthentication`: no terminal, Ctrl-D, or no secret is to be remembered this time.
         """
         if question.kind in ("remember", "remember-again"):
             if self._remember:

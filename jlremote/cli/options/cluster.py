@@ -72,11 +72,8 @@ launcher_options = options(
 def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[str, Any]]:
     """Return what flags and settings ask of the scheduler, and the other options.
 
-    It is `None` where neither asks for Slurm. An empty value drops what the settings say, also an
-    empty item of a list.
-
-    Raises:
-        Usage: a flag is given without `--slurm`, or `--gpus` with it.
+    It is `None` where neither asks for Slurm (`Usage`: but a flag of it is given). An empty value
+    drops what the settings say, also an empty item of a list.
     """
     from jlremote.laptop.settings import settings
 

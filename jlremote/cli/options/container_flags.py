@@ -113,10 +113,8 @@ creation_options = options(
 def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that flags and settings give together, by their long names.
 
-    `options` are by the names of click's parameters; `None` and `()` are not given.
-
-    Raises:
-        Usage: they cannot be combined, one has no value, or `--gpus` selects no GPUs.
+    `options` are by the names of click's parameters; `None` and `()` are not given (`Usage`: they
+    cannot be combined, one has no value, or `--gpus` selects no GPUs).
     """
     from jlremote.gpus.choice import parse_request
     from jlremote.laptop.settings import settings
@@ -177,9 +175,6 @@ def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
     """Refuse flags for a new container where none is created; settings are left alone.
 
     `without` is the option because of which none is created, and `but` have a meaning even so.
-
-    Raises:
-        Usage: a flag is for a new container.
     """
     names = (name for name in _NEW_CONTAINER if name not in but)
     why = f"is for a new container, and `{without}` creates none"
@@ -187,11 +182,7 @@ def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
 
 
 def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None:
-    """Refuse flags that only an engine's containers can follow; settings are left alone.
-
-    Raises:
-        Usage: a flag says what is the host's, as a user or a network.
-    """
+    """Refuse flags that only an engine's containers can follow; settings are left alone."""
     why = (
         f"has no effect with `--runtime {runtime}`: what runs there is a process of yours on the "
         "host"

@@ -160,11 +160,7 @@ def default_host() -> str:
 
 
 def latest_session(arguments: str) -> SessionRecord:
-    """Return the record of the latest session, from which a command takes what is not typed.
-
-    Raises:
-        Usage: there is none, so the `arguments` are missing.
-    """
+    """Return the record of the latest session (`Usage`: there is none to stand for `arguments`)."""
     from jlremote.laptop import sessions
 
     for record in sessions.load_all():
@@ -284,11 +280,7 @@ def host_of(
 
 
 def check_browser(flag: str | None) -> None:
-    """Check that this machine has the browser of `--browser`, before anything runs for its page.
-
-    Raises:
-        JlrError: it has not.
-    """
+    """Check the browser of `--browser`, before anything runs for its page (`JlrError`: none)."""
     if flag in (None, "none"):
         return
     from jlremote.forwards.browser import trouble
