@@ -129,9 +129,6 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     has_option = getattr(failure, "option_name", None) is not None
     message = failure.message if has_option else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
-    message = re.sub(r"value for `\[(.+)\]`", r"value for `\1`", message)
-    actions = r"Invalid value for `[^`]*\|[^`]*`: (`.*`) is not"
-    message = re.sub(actions, r"unknown action \1: use", message)
     message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
     if context and isinstance(failure, click.MissingParameter):

@@ -84,10 +84,10 @@ def url(invocation: Invocation, session: str | None) -> None:
 def _session_or_path(
     session: str | None, path: str | None, invocation: Invocation
 ) -> tuple[str | None, str | None]:
-    if session is None or path is not None:
-        return session, path
     from jlremote.laptop.typed_place import is_known_host, resolved
 
+    if session is None or path is not None:
+        return session, path
     config = invocation.context().ssh_config
     typed = resolved(session, config)
     is_path = "/" in session or _FILE.search(session)
@@ -122,9 +122,8 @@ def code(
         jlr code dgx/cont1 --print            # the command, and nothing else
     """
     from jlremote.editors import code as workflow
-    from jlremote.laptop.settings import settings
 
-    chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
+    chosen = shared.setting("editor", editor=editor) or EDITORS[0]
     context = invocation.context()
     with shared.named_as_set(None, {"editor": editor}, ("editor",)):
         opening = workflow.code(where, path, chosen, context, only_shown=only_shown)

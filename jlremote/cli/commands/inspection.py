@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ from jlremote.laptop.settings.options import is_pool
 from jlremote.text import one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jlremote.cli.screen.gpu_table import Shown
     from jlremote.hosts.context import Context
 

@@ -200,7 +200,7 @@ def _where(place: str | None, inside: str | None, context: Context) -> tuple[str
     if typed is not None and "/" not in inside:
         return str(typed.host), inside  # it need not be known here
     meant = resolved(inside, context.ssh_config, context.progress.note)
-    if meant.host is None and (host := shared.host_of_settings()):
+    if meant.host is None and (host := shared.setting("host")):
         return host, inside
     if meant.host is None or meant.name is None:
         record = chosen(inside, context)

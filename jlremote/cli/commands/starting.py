@@ -185,7 +185,7 @@ def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
                 f"`jlr start {typed.host} {container}`",
             )
         return options | {"host": typed.host, "container": typed.name or container}
-    if host := shared.host_of_settings(options["profile"]):
+    if host := shared.setting("host", profile=options["profile"]):
         return options | {"host": host}
     latest = shared.latest_session("HOST CONTAINER")
     runtime = options["runtime"] or latest.runtime

@@ -10,15 +10,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import (
-    announce,
-    answer,
-    answer_either,
-    answer_json,
-    as_json,
-    shown,
-    tell,
-)
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
@@ -143,6 +135,8 @@ def notify(_invocation: Invocation) -> None:
         jlr config notify
         jlr config set notify true
     """
+    from jlremote.cli.screen.terminal import announce
+
     words = {
         "desktop": "a notice is on the desktop",
         "terminal": "this desktop shows no notices; the terminal's bell and title tell",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from jlremote.text import one_line, size_in_words
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
     from jlremote.listing.session_report import SessionReport
-    from jlremote.mounts.known_mounts import MountReport
 
 
 _LINES = 100
@@ -90,7 +88,8 @@ def _list_sessions(host: str | None, context: Context) -> None:
         answer("")
     for report, why in explained:
         answer(one_line(f"{report.host}/{report.name}: {why}"))
-    _show_mounts([mount for report in listed for mount in report.mounts])
+    mounts = [mount for report in listed for mount in report.mounts]
+    tables.show_section(mounts, reports.MOUNTS, reports.mount_reasons)
     running_one = next((report for report in listed if report.state == "running"), None)
     if running_one:
         command = f"`jlr open {running_one.host}/{running_one.name}`"
@@ -98,19 +97,17 @@ def _list_sessions(host: str | None, context: Context) -> None:
 
 
 def _show_session(session: str | None, invocation: Invocation, *, watch: bool) -> None:
+    from jlremote.listing.listing import report
+
     context = invocation.context()
     if watch:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
             # What later looks wait for would be drawn over what is watched.
             _watch(session, context, invocation.context(silent=True))
-        return
-    from jlremote.listing.listing import report
-
-    shown = report(session, context, listening=True)
-    if as_json():
-        answer_json(shown.to_json())
+    elif as_json():
+        answer_json(report(session, context, listening=True).to_json())
     else:
-        _show(shown)
+        _show(report(session, context, listening=True))
 
 
 def _watch(session: str | None, context: Context, later: Context) -> None:
@@ -138,16 +135,9 @@ def _show(report: SessionReport) -> None:
     for line in reports.session_lines(report):
         answer(line)
     tables.show_section(report.kernels or (), reports.KERNELS)
-    tables.show_section(report.ports, {**reports.PORTS, "PROGRAM": lambda one: one.program or "-"})
-    for reason in reports.port_reasons(report.ports):
-        answer(reason)
-    _show_mounts(report.mounts)
-
-
-def _show_mounts(mounts: Collection[MountReport]) -> None:
-    tables.show_section(mounts, reports.MOUNTS)
-    for reason in reports.mount_reasons(mounts):
-        answer(reason)
+    ports = {**reports.PORTS, "PROGRAM": lambda one: one.program or "-"}
+    tables.show_section(report.ports, ports, reports.port_reasons)
+    tables.show_section(report.mounts, reports.MOUNTS, reports.mount_reasons)
 
 
 @command("logs")

@@ -57,7 +57,13 @@ class Person:
 def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
     prompt = printable(question.text).rstrip()
     if question.kind == "host-key":
-        return _decision(f"{prompt} (yes/no/[fingerprint])? ", prompt, terminal)
+        asked = f"{prompt} (yes/no/[fingerprint])? "
+        fingerprints = [found.rstrip(".,") for found in _FINGERPRINT.findall(prompt)]
+        while (typed := _line(asked, terminal, echo=True).strip()) not in fingerprints:
+            if typed.lower() in ("yes", "no"):
+                return typed.lower()
+            asked = "Please type `yes`, `no` or the fingerprint: "
+        return "yes"
     if question.kind in ("remember", "confirm"):
         try:
             typed = _line(f"{prompt} (y/N) ", terminal, echo=True)
@@ -67,17 +73,6 @@ def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
             return "no"  # Ctrl-D is no yes, and the person is there
         return "yes" if typed.strip().lower() in ("y", "yes") else "no"
     return _line(f"{prompt} ", terminal, echo=question.echo)
-
-
-def _decision(prompt: str, text: str, terminal: tuple[TextIO, TextIO]) -> str:
-    fingerprints = _FINGERPRINT.findall(text)
-    while True:
-        typed = _line(prompt, terminal, echo=True).strip()
-        if typed.lower() in ("yes", "no"):
-            return typed.lower()
-        if any(typed == fingerprint.rstrip(".,") for fingerprint in fingerprints):
-            return "yes"
-        prompt = "Please type `yes`, `no` or the fingerprint: "
 
 
 def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:

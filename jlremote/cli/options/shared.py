@@ -115,8 +115,7 @@ def _host_argument(
                 host = default_host()
             return function(invocation, host=host, **options)
 
-        declared = click.argument("host", required=required, shell_complete=candidates.hosts)
-        return declared(on_host)
+        return click.argument("host", required=required, shell_complete=candidates.hosts)(on_host)
 
     return declare
 
@@ -146,17 +145,17 @@ def resolved_host(word: str, context: Context) -> TypedPlace:
     return TypedPlace(word, None) if record is None else TypedPlace(record.host, record.name)
 
 
-def host_of_settings(profile: str | None = None) -> str | None:
-    """Return the host that is set for commands without HOST, if any."""
+def setting(option: str, **flags: str | None) -> str | None:
+    """Return what flags and settings give for an option of any host, if anything."""
     from jlremote.laptop.settings import settings
 
-    host = settings.load().chosen(None, {"profile": profile}).get("host")
-    return None if host is None else str(host)
+    value = settings.load().chosen(None, flags).get(option)
+    return None if value is None else str(value)
 
 
 def default_host() -> str:
     """Return the host of the settings, else that of the latest session."""
-    return host_of_settings() or latest_session("HOST").host
+    return setting("host") or latest_session("HOST").host
 
 
 def latest_session(arguments: str) -> SessionRecord:
@@ -291,13 +290,9 @@ def check_browser(flag: str | None) -> None:
 
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     """Return the browser's name from the flags or the settings."""
-    from jlremote.laptop.settings import settings
-
-    if no_browser:
-        return "none"
+    flag = "none" if no_browser else flag
     check_browser(flag)
-    browser = settings.load().chosen(None, {"browser": flag}).get("browser")
-    return None if browser is None else str(browser)
+    return setting("browser", browser=flag)
 
 
 def follow_ports(host: str, name: str) -> None:

@@ -43,6 +43,7 @@ class Report(Protocol):
 T = TypeVar("T")
 R = TypeVar("R", bound=Report)
 Columns = Mapping[str, Callable[[T], str]]  # each heading, and a value's cell below it
+Reasons = Callable[[Sequence[T]], Iterable[str]]  # why values are as they are, a line each
 
 
 def show_reports(
@@ -51,29 +52,31 @@ def show_reports(
     context: Context,
     *,
     none: str,
-    reasons: Callable[[Sequence[R]], Iterable[str]] = lambda _: (),
+    reasons: Reasons[R] = lambda _: (),
 ) -> None:
     """Print reports as a table, with reasons below it, or as a JSON array."""
     if as_json():
         answer_json([report.to_json() for report in reports])
     elif reports:
-        show_rows(reports, columns)
-        for reason in reasons(reports):
-            answer(reason)
+        show_rows(reports, columns, reasons)
     else:
         context.progress.note(none)
 
 
-def show_rows(values: Iterable[T], columns: Columns[T]) -> None:
-    """Print a table of values."""
+def show_rows(values: Sequence[T], columns: Columns[T], reasons: Reasons[T] = lambda _: ()) -> None:
+    """Print a table of values, with reasons below it."""
     show_table(columns, rows(values, columns))
+    for reason in reasons(values):
+        answer(reason)
 
 
-def show_section(values: Collection[T], columns: Columns[T]) -> None:
+def show_section(
+    values: Sequence[T], columns: Columns[T], reasons: Reasons[T] = lambda _: ()
+) -> None:
     """Print an empty line and a table, if there are values."""
     if values:
         answer("")
-        show_rows(values, columns)
+        show_rows(values, columns, reasons)
 
 
 def rows(values: Iterable[T], columns: Columns[T]) -> Iterator[list[str]]:
