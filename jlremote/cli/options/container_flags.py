@@ -98,7 +98,7 @@ creation_options = options(
     shared.gpu_option(
         "--wait [=TIME]",
         "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
-        type=lambda text: math.inf if text == "forever" else float(seconds_of(text, "`--wait`")),
+        type=lambda text: math.inf if text == "forever" else seconds_of(text, "`--wait`"),
         flag_value="forever",
         common=True,
     ),
