@@ -1,15 +1,12 @@
 """Steps are lines with times; a terminal shows a spinner while a step is slow."""
 
-import os
-import pty
 import re
-import subprocess
-import sys
 import threading
 
 import pytest
 
 from jlremote.cli.screen.progress import Steps, duration
+from tests.cli.terminal import printed
 from tests.lab.programs import wait_until
 
 STEPS = """
@@ -38,31 +35,13 @@ print("rich" in sys.modules)
 """
 
 
-def on_a_terminal(*argv: str, columns: int = 80, environment: dict[str, str] | None = None) -> str:
-    """Return what a terminal gets that is `columns` wide."""
-    ours, theirs = pty.openpty()
-    surroundings = os.environ | {"COLUMNS": str(columns)} | (environment or {})
-    argv = (sys.executable, "-c", STEPS, *argv)
-    with subprocess.Popen(argv, stdout=theirs, stderr=theirs, env=surroundings) as process:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:  # EIO: the process has ended
-                break
-        assert process.wait() == 0
-    os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
-
-
 def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
 
 
 @pytest.mark.lab  # it takes a second
 def test_a_terminal_shows_a_spinner_and_then_a_line_with_the_time() -> None:
-    raw = on_a_terminal("loaded", columns=40, environment={"NO_COLOR": "1"})
+    raw = printed(STEPS, "loaded", COLUMNS="40", NO_COLOR="1")
     assert not re.search(r"\x1b\[(3|4|9)", raw), "no colours"
     assert raw.rfind("\x1b[?25h") > raw.rfind("\x1b[?25l") > 0, "the cursor is back"
     assert raw.partition("QUESTION\n")[2].partition("ANSWERED")[0] == "", "hidden meanwhile"
@@ -78,7 +57,7 @@ def test_a_terminal_shows_a_spinner_and_then_a_line_with_the_time() -> None:
 @pytest.mark.lab  # it takes seconds
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "latin-1"}])
 def test_a_terminal_that_cannot_draw_gets_plain_lines(environment: dict[str, str]) -> None:
-    shown = on_a_terminal(environment=environment)
+    shown = printed(STEPS, COLUMNS="80", **environment)
     assert "✓" not in shown
     assert "Connect to dgx: done (0." in shown
     assert re.search(r"^Pull (a-very-long-image-name){4} (…|\.\.\.)\nport", shown, re.MULTILINE)
@@ -94,7 +73,7 @@ def test_a_pipe_gets_plain_lines(capfd: pytest.CaptureFixture[str]) -> None:
         steps.note("a note\x1b[31m")
         steps.command("docker ps")
     out, err = capfd.readouterr()
-    assert (out, err) == ("", "a note\n+ docker ps\nConnect to dgx: done (0.0s)\n")
+    assert (out, err.partition("(")[0]) == ("", "a note\n+ docker ps\nConnect to dgx: done ")
     silent = Steps(silent=True, verbose=True)
     with silent.step("not shown"):
         silent.note("not shown")
@@ -135,11 +114,7 @@ def test_a_quick_command_never_imports_rich() -> None:
         "with Steps().step('quick'): pass\n"
         "sys.exit('rich' in sys.modules)"
     )
-    ours, theirs = pty.openpty()
-    done = subprocess.run([sys.executable, "-c", script], stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    os.close(ours)
-    assert done.returncode == 0
+    assert "quick" in printed(script)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,6 @@
 """Tables are aligned, fit the terminal, and pass on no control characters."""
 
 import datetime
-import os
-import pty
-import subprocess
-import sys
 
 import pytest
 
@@ -12,6 +8,7 @@ from jlremote.cli.screen import reports, tables
 from jlremote.jupyter.api import Kernel
 from jlremote.link.wire.states import State
 from jlremote.listing.session_report import SessionReport
+from tests.cli.terminal import printed
 
 
 def since(**age: float) -> str:
@@ -70,22 +67,11 @@ tables.show_table(("PORT", "HERE"), [("6006", "http://6006-cont1-dgx.localhost:6
 """
 
 
-def shown(columns: int, script: str = TABLE, **environment: str) -> str:
-    ours, theirs = pty.openpty()
-    surroundings = os.environ | {"COLUMNS": str(columns)} | environment
-    done = subprocess.run([sys.executable, "-c", script], stdout=theirs, env=surroundings)
-    os.close(theirs)
-    text = os.read(ours, 65536).decode().replace("\r\n", "\n")
-    os.close(ours)
-    assert done.returncode == 0
-    return text
-
-
 def test_a_terminal_gets_colours_and_no_line_is_too_wide() -> None:
-    text = shown(44)
+    text = printed(TABLE, COLUMNS="44")
     assert "\x1b[32mup" in text
     assert "\x1b[31mdown" in text
-    lines = shown(44, NO_COLOR="1").splitlines()
+    lines = printed(TABLE, COLUMNS="44", NO_COLOR="1").splitlines()
     assert "\x1b[3" not in "".join(lines)
     assert all(len(line) <= 44 for line in lines)
     assert "…" in lines[1]
@@ -93,7 +79,7 @@ def test_a_terminal_gets_colours_and_no_line_is_too_wide() -> None:
 
 
 def test_addresses_are_whole_on_a_narrow_terminal() -> None:
-    table = shown(30, ADDRESSES, NO_COLOR="1").splitlines()
+    table = printed(ADDRESSES, COLUMNS="30", NO_COLOR="1").splitlines()
     assert "".join(line[6:] for line in table[1:]) == "http://6006-cont1-dgx.localhost:6006/"
 
 
