@@ -15,7 +15,7 @@ from types import FrameType
 import click
 
 from jlremote.cli.command import usage_line
-from jlremote.cli.lazy_group import DESTRUCTIVE
+from jlremote.cli.program import DESTRUCTIVE, jlr
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, one_line, printable, reason_of, redacted
@@ -31,7 +31,13 @@ def run() -> int:
     _fill_standard_streams()
     _end_cleanly_on_signals()
     try:
-        return _run()
+        if "_JLR_COMPLETE" in os.environ:
+            from jlremote.cli.completion import shell_answers
+
+            shell_answers.register()
+        status = jlr.main(prog_name="jlr", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
     except (KeyboardInterrupt, click.Abort) as interruption:
         # click puts its own in between
         return _interrupted(str(interruption.__cause__ or interruption))
@@ -47,18 +53,6 @@ def run() -> int:
         return explain(_in_our_words(failure))
     except Exception as failure:  # noqa: BLE001 - this is the boundary
         return explain(failure)
-
-
-def _run() -> int:
-    from jlremote.cli.program import jlr
-
-    if "_JLR_COMPLETE" in os.environ:
-        from jlremote.cli.completion import shell_answers
-
-        shell_answers.register()
-    status = jlr.main(prog_name="jlr", standalone_mode=False)
-    sys.stdout.flush()
-    return status if isinstance(status, int) else 0
 
 
 def explain(failure: Exception) -> int:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.screen.terminal import answer
 from jlremote.errors import JlrError
 

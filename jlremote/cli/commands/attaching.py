@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.program_output import JobOutput

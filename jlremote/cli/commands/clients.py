@@ -7,9 +7,8 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell

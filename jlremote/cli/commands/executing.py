@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import AS_JSON, answer_either, as_json
 from jlremote.errors import JlrError, NotFound, Usage

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
-from jlremote.cli.invocation import Invocation
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell, watched
 from jlremote.doctor.diagnosis import Finding, Mark, Verdict

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown

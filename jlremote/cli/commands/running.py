@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import Invocation, command
 from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, container_flags, shared
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, container_flags, shared
 from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, shown

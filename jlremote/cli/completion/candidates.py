@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from jlremote.cli.invocation import Invocation
+from jlremote.cli.command import Invocation
 from jlremote.errors import JlrError
 from jlremote.laptop import known_names
 from jlremote.laptop.known_names import session_names

@@ -21,7 +21,7 @@ from jlremote.times import seconds_of, since
 from jlremote.untrusted import count
 
 if TYPE_CHECKING:
-    from jlremote.cli.invocation import Invocation
+    from jlremote.cli.command import Invocation
     from jlremote.forwards.address import Address
     from jlremote.hosts.context import Context
     from jlremote.laptop.sessions import SessionRecord

@@ -34,11 +34,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class JobOutput:
-    """Writes the pieces of a job's output.
-
-    Args:
-        beside: write all of it to stderr, where stdout is for an answer in JSON.
-    """
+    """Writes the pieces of a job's output; `beside` an answer in JSON, all of it to stderr."""
 
     def __init__(self, *, beside: bool = False) -> None:
         self._files = {"stdout": 2 if beside else 1, "stderr": 2}

@@ -34,18 +34,14 @@ class _Step(NamedTuple):
 class Steps:
     """The `Progress` of the command line.
 
-    Args:
-        silent: show neither steps nor notes (`--json`, `--quiet`).
-        verbose: show the commands on the host (`--verbose`), even when silent.
-        lasting: whether a step leaves a line; `jlr doctor` prints lines of its own.
+    `silent` shows neither steps nor notes (`--json`, `--quiet`), `verbose` the commands on the
+    host, even so. A step leaves a line if it is `lasting`; `jlr doctor` prints lines of its own.
     """
 
     def __init__(
         self, *, silent: bool = False, verbose: bool = False, lasting: bool = True
     ) -> None:
-        self._silent = silent
-        self._lasting = lasting
-        self._verbose = verbose
+        self._silent, self._verbose, self._lasting = silent, verbose, lasting
         drawn = not silent and watched(sys.stderr) and takes(sys.stderr, _FRAMES)
         self._late = None if silent else Spinner() if drawn else LateLines()
         self._open: list[_Step] = []
