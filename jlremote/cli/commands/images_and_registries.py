@@ -12,7 +12,7 @@ import click
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
-from jlremote.cli.options.container_flags import with_value
+from jlremote.cli.options.creation import with_value
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage

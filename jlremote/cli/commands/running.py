@@ -11,7 +11,7 @@ import click
 from jlremote.cli.command import Invocation, command
 from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
-from jlremote.cli.options import cluster, container_flags, shared
+from jlremote.cli.options import creation, shared
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 @shared.session_option("-i --interactive", "With --image: pass this command's stdin to the job.")
 @shared.session_option("-t --tty terminal", "With --image: a terminal, this one.", common=True)
 @detach_keys_option
-@container_flags.creation_options
-@cluster.cluster_options
-@cluster.launcher_options
+@creation.creation_options
+@creation.cluster_options
+@creation.launcher_options
 @shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
 def run(
     invocation: Invocation,
@@ -127,11 +127,11 @@ def run(
     host, inside = _where(place, options.pop("inside"), context)
     given = {"container": options.pop("name"), "wait": options.pop("wait")}
     host = shared.host_of(host, inside, options, context, waits=given["wait"] is not None)
-    how, others = cluster.parted(host, options)
+    how, others = creation.parted(host, options)
     with shared.named_as_set(host, {**options, "host": host}):
         request = _request(host, command, inside, others, how, watched, given)
         if how is not None and options["dry_run"]:
-            cluster.show_estimate(host, how, context)
+            creation.show_estimate(host, how, context)
             return 0
         folder = None
         if sync is not None:
@@ -254,23 +254,23 @@ def _request(
 ) -> RunRequest:
     from jlremote.hosts.requests import RunRequest, StartRequest, container_options
 
-    chosen = container_flags.settled(host, options)
+    chosen = creation.settled(host, options)
     runtime = chosen.get("runtime")
     if how is not None:
         _check_beside_slurm(inside, options)
         if options["image"] is None and runtime not in IMAGE_RUNTIMES:
             chosen.pop("image", None)  # one of the settings is an engine's
     if inside is None and (runtime in IMAGE_RUNTIMES if how is None else "image" in chosen):
-        container_flags.refuse_of_engines(options, runtime or IMAGE_RUNTIMES[0], "packages")
+        creation.refuse_of_engines(options, runtime or IMAGE_RUNTIMES[0], "packages")
     elif how is not None:
-        container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
     elif inside is not None or runtime == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
         own = ("env", "env_file", "workdir", "user", "rm")
-        container_flags.refuse_creation(options, elsewhere, *own)
+        creation.refuse_creation(options, elsewhere, *own)
     container = container_options(chosen)
     # Of the settings, `container` and `idle-stop` are those of sessions.
-    fields = container_flags.request_fields(StartRequest, chosen) | {"idle_stop": None} | given
+    fields = creation.request_fields(StartRequest, chosen) | {"idle_stop": None} | given
     if inside is not None:
         fields.pop("image", None)
     # The engine must not delete the job before its output was read.

@@ -10,7 +10,7 @@ import click
 
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.options import cluster, container_flags, shared
+from jlremote.cli.options import creation, shared
 from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import JlrError, Usage
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
-@container_flags.creation_options
+@creation.creation_options
 @shared.python_options
-@cluster.cluster_options
-@cluster.reach_option
+@creation.cluster_options
+@creation.reach_option
 @option(
     "--renew",
     "Queue a job that follows the one of this session, before its time limit ends that.",
@@ -120,20 +120,20 @@ def start(
     cancels, typed = options["cancel_on_interrupt"], options["host"]
     given = {name: options.pop(name) for name in ("allow_open", "as_shared", "server", "wait")}
     ports, no_browser = options.pop("ports"), options.pop("no_browser")
-    options = _with_place(container_flags.after_dashes(options), context)
+    options = _with_place(creation.after_dashes(options), context)
     name, waits = options["container"], given["wait"] is not None
     host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
-    how, options = cluster.parted(host, options)
+    how, options = creation.parted(host, options)
     given |= {"scheduled": how, "cancel_on_interrupt": cancels}
     with shared.named_as_set(host, {**options, "host": typed}):
-        chosen = container_flags.settled(host, options)
+        chosen = creation.settled(host, options)
         runtime = chosen.get("runtime")
         if how is None and runtime == "none":
-            container_flags.refuse_creation(options, "--runtime none")
+            creation.refuse_creation(options, "--runtime none")
         elif how is not None and options["image"] is None and runtime not in IMAGE_RUNTIMES:
-            container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
+            creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
         if runtime in IMAGE_RUNTIMES:
-            container_flags.refuse_of_engines(options, runtime)
+            creation.refuse_of_engines(options, runtime)
         request = _request(host, chosen, ports, given)
         if dry_run:
             _show_plan(request, context)
@@ -202,13 +202,13 @@ def _request(
     if "idle-stop" in chosen:
         chosen["idle-stop"] = seconds_of(chosen["idle-stop"], "`--idle-stop`")
     forwarded = tuple(PortRecord(port, port) for port in ports)
-    fields = container_flags.request_fields(StartRequest, chosen) | given
+    fields = creation.request_fields(StartRequest, chosen) | given
     return StartRequest(host, ports=forwarded, options=container_options(chosen), **fields)
 
 
 def _show_plan(request: StartRequest, context: Context) -> None:
     if request.scheduled is not None:
-        cluster.show_estimate(request.host, request.scheduled, context)
+        creation.show_estimate(request.host, request.scheduled, context)
         return
     from jlremote.place.host.shell_text import in_short
     from jlremote.sessions.start import plan
