@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -143,36 +142,28 @@ DESTRUCTIVE = {
 # What a group means that is called without one of its commands.
 _DEFAULTS = {"config": "show"}
 
-# By name: the module in `cli.commands`, empty for a group, and the line in the help.
-Table: TypeAlias = Mapping[str, tuple[str, str]]
-
 
 class LazyGroup(click.Group):
-    """A group whose commands, help and completion come from a table.
+    """A group whose commands, help and completion come from the tables.
 
-    `path` has the words before its commands, without `jlr`; `table` the commands by heading of the
-    help, without one for those that are hidden; `groups`, by path, those of each group below;
-    `closing`, by title, lines that close the help as they are.
+    `path` has the words before its commands, without `jlr`. A command without a heading is hidden.
     """
 
     context_class = CommandContext
 
-    def __init__(
-        self,
-        *arguments: Any,
-        path: str = "",
-        table: Mapping[str, Table],
-        groups: Mapping[str, Table],
-        closing: Mapping[str, Sequence[str]] | None = None,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, *arguments: Any, path: str = "", **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._path, self._sections, self._groups = path, table, groups
-        self._table = {name: row for rows in table.values() for name, row in rows.items()}
-        self._default, self._closing = _DEFAULTS.get(path), closing or {}
+        sections = {"Commands": GROUPS[path]} if path else COMMANDS
+        self._path, self._default = path, _DEFAULTS.get(path)
+        self._table = {name: row for rows in sections.values() for name, row in rows.items()}
+        self._rows = {
+            title: [(name, line) for name, (_, line) in rows.items()]
+            for title, rows in sections.items()
+            if title
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for rows in self._rows().values() for name, _ in rows]
+        return [name for rows in self._rows.values() for name, _ in rows]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._table:
@@ -180,15 +171,9 @@ class LazyGroup(click.Group):
         path = f"{self._path} {cmd_name}".strip()
         module_name, line = self._table[cmd_name]
         if not module_name:
-            return LazyGroup(
-                path,
-                path=path,
-                table={"Commands": self._groups[path]},
-                groups=self._groups,
-                help=line,
-                params=global_options(hidden=True),
-                no_args_is_help=path not in _DEFAULTS,
-            )
+            bare = path not in _DEFAULTS
+            inherited = global_options(hidden=True)
+            return LazyGroup(path, path=path, help=line, params=inherited, no_args_is_help=bare)
         module = import_module(f"jlremote.cli.commands.{module_name}")
         commands = (found for found in vars(module).values() if isinstance(found, Command))
         return next(command for command in commands if command.name == path)
@@ -223,7 +208,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _suggestion(self, typed: str) -> str | None:
-        below = [f"{path} {name}" for path in self._groups for name in self._groups[path]]
+        below = [f"{path} {name}" for path in GROUPS for name in GROUPS[path]]
         meant = next((path for path in below if path.rpartition(" ")[2] == typed), None)
         meant = _OTHER_NAMES.get(typed, meant)
         if meant is None and typed not in _OTHER_NAMES:
@@ -240,24 +225,18 @@ class LazyGroup(click.Group):
         closing = f"`{ctx.command_path} COMMAND -h` explains a command"
         if not self._path:
             closing += "; `jlr --help` says all; try `jlr demo`"
-        write_page(ctx, formatter, self._rows(), (), closing)
-
-    def _rows(self) -> dict[str, list[tuple[str, str]]]:
-        return {
-            title: [(name, line) for name, (_, line) in rows.items()]
-            for title, rows in self._sections.items()
-            if title
-        }
+        write_page(ctx, formatter, self._rows, (), closing)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings, and then the global options."""
-        records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
-        write_sections(formatter, self._rows())
-        write_sections(formatter, {"Options": [record for record in records if record]})
+        write_sections(formatter, self._rows)
+        options = [row for one in self.get_params(ctx) if (row := one.get_help_record(ctx))]
+        write_sections(formatter, {"Options": options})
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, lines in self._closing.items():
-            write_lines(formatter, title, lines)
+        if not self._path:
+            write_lines(formatter, "Examples", EXAMPLES)
+            write_lines(formatter, "Exit codes", EXIT_CODES)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -272,9 +251,6 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
-    table=COMMANDS,
-    groups=GROUPS,
-    closing={"Examples": EXAMPLES, "Exit codes": EXIT_CODES},
     params=global_options(),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -25,7 +25,6 @@ from jlremote.times import seconds_of
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
     from jlremote.hosts.requests import Scheduled
-    from jlremote.place.clusters.scheduler import Ranks
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
@@ -291,8 +290,13 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     from jlremote.hosts.requests import Scheduled
     from jlremote.place.clusters.launchers import indices
-    from jlremote.place.clusters.scheduler import Resources
+    from jlremote.place.clusters.scheduler import Ranks, Resources
 
+    ranks = None
+    if flags["launcher"] not in (None, "none"):
+        ranks = Ranks(flags["launcher"], bool(flags["label"]))
+    elif flags["label"]:
+        raise Usage("`--label` needs a launcher", hint="`--launcher srun` or `--launcher torchrun`")
     if flags["array"] is not None:
         indices(flags["array"], "")
     lists = (given[name] if "" in given[name] else chosen.get(name, ()) for name in _LISTS)
@@ -300,7 +304,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     named = {name: chosen.get(name) or None for name in RESOURCES}
     asked = Resources(**named, array=flags["array"], arguments=arguments)
     node, by_tcp = chosen.get("pull-on", PLACES[0]), flags["reach"] == "tcp"
-    return Scheduled(asked, modules, _ranks(options), pull_on=node, by_tcp=by_tcp), rest
+    return Scheduled(asked, modules, ranks, pull_on=node, by_tcp=by_tcp), rest
 
 
 def show_estimate(host: str, scheduled: Scheduled, context: Context) -> None:
@@ -309,14 +313,3 @@ def show_estimate(host: str, scheduled: Scheduled, context: Context) -> None:
 
     words = estimate(host, scheduled, context)
     answer_either(words, {"estimate": words})
-
-
-def _ranks(options: dict[str, Any]) -> Ranks | None:
-    from jlremote.place.clusters.scheduler import Ranks
-
-    launcher, label = options.get("launcher"), bool(options.get("label"))
-    if launcher not in (None, "none"):
-        return Ranks(launcher, label)
-    if label:
-        raise Usage("`--label` needs a launcher", hint="`--launcher srun` or `--launcher torchrun`")
-    return None
