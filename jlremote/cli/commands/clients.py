@@ -16,6 +16,7 @@ from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
 
 _PROGRAM = "jlremote.cli.kernel_program"
+_ACTIONS = click.Choice(("install", "list", "remove"))
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 
@@ -133,12 +134,7 @@ def code(
 
 
 @command("config ssh")
-@click.argument(
-    "action",
-    metavar="[install|list|remove]",
-    type=click.Choice(("install", "list", "remove")),
-    default="list",
-)
+@click.argument("action", metavar="[install|list|remove]", type=_ACTIONS, default="list")
 @option("--plain", "List a block for each session, with nothing fancy.")
 @option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
 @shared.json_option("Print the block, or what was changed, as a JSON object.")
@@ -216,7 +212,7 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
 
 
 @command("local kernels")
-@click.argument("action", type=click.Choice(("install", "list", "remove")))
+@click.argument("action", type=_ACTIONS)
 @shared.session_argument
 @shared.json_option("Print a JSON array.")
 def kernels(invocation: Invocation, action: str, session: str | None) -> None:

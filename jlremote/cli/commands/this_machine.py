@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jlremote.laptop.settings.settings import Origin
     from jlremote.listing.session_report import SessionReport
 
+_SHELLS = ("bash", "zsh", "fish", "powershell")
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config --all` lists them.
 #
@@ -184,12 +185,7 @@ def demo(invocation: Invocation, no_browser: bool) -> None:
 
 
 @command("completion")
-@click.argument(
-    "shell",
-    required=False,
-    metavar="[SHELL]",
-    type=click.Choice(["bash", "zsh", "fish", "powershell"]),
-)
+@click.argument("shell", required=False, metavar="[SHELL]", type=click.Choice(_SHELLS))
 @option("--install", "Write it where the shell finds it, and say what else it needs.")
 def completion(_invocation: Invocation, shell: str | None, install: bool) -> None:
     """Print the completion script for your shell, or install it.
