@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from jlremote.hosts.pools import PoolAnswer
 
 _GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
-_QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
 _USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
-_PARTITION_HEADINGS = ("PARTITION", "GPU", "NODES", "FREE", "TOTAL")
-_JOB_HEADINGS = ("USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME LEFT")
-
 Row = tuple[str, ...]
 Shown: TypeAlias = "Inventory | ClusterGpus | Sequence[PoolAnswer[Inventory]]"
 
@@ -70,7 +66,8 @@ def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
             (str(number), one.user, str(one.count), age(one.since, shown.now), one.session)
             for number, one in enumerate(shown.queue, 1)
         ]
-        return [(_GPU_HEADINGS, gpus), (_USER_HEADINGS, users), (_QUEUE_HEADINGS, queue)]
+        waiting = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
+        return [(_GPU_HEADINGS, gpus), (_USER_HEADINGS, users), (waiting, queue)]
     if isinstance(shown, ClusterGpus):
         partitions: list[Row] = [
             (one.partition, one.gpu or "-", str(one.nodes), str(one.free), str(one.total))
@@ -81,7 +78,8 @@ def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
             (job.user, job.job, str(job.gpus), job.partition, job.nodes, left)
             for job, left in zip(shown.jobs, lefts, strict=True)
         ]
-        return [(_PARTITION_HEADINGS, partitions), (_JOB_HEADINGS, jobs)]
+        headings = ("USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME LEFT")
+        return [(("PARTITION", "GPU", "NODES", "FREE", "TOTAL"), partitions), (headings, jobs)]
     gpus, users = [], []
     for one in shown:
         if one.answer is None:

@@ -81,8 +81,12 @@ class Steps:
             self.advance("")
             with self.paused():
                 if self._lasting and not (self._silent or step.waits_in):
-                    drawn = isinstance(self._late, Spinner)
-                    tell(_line(step.title, step.since, well=well, drawn=drawn))
+                    took = duration(time.monotonic() - step.since)
+                    if isinstance(self._late, Spinner):
+                        mark = click.style("✓", fg="green") if well else click.style("✗", fg="red")
+                        tell(f"{mark} {step.title}  {click.style(took, dim=True)}")
+                    else:
+                        tell(f"{step.title}: {'done' if well else 'failed'} ({took})")
 
     def advance(self, text: str) -> None:
         if self._late:
@@ -193,14 +197,6 @@ def _frame(title: str, so_far: str, since: float, width: int) -> Text:
     text.truncate(max(1, width - len(took) - 3), overflow="ellipsis")
     turning = _FRAMES[int(elapsed * 10) % len(_FRAMES)]
     return Text.assemble((turning, "cyan"), " ", text, (took, "dim"))
-
-
-def _line(title: str, since: float, *, well: bool, drawn: bool) -> str:
-    took = duration(time.monotonic() - since)
-    if not drawn:
-        return f"{title}: {'done' if well else 'failed'} ({took})"
-    mark = click.style("✓", fg="green") if well else click.style("✗", fg="red")
-    return f"{mark} {title}  {click.style(took, dim=True)}"
 
 
 def duration(seconds: float) -> str:
