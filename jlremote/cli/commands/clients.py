@@ -47,12 +47,19 @@ def open_session(
         jlr open train.ipynb          # a notebook in the latest session
         jlr open --no-browser         # check that it answers, and print the URL
     """
+    from jlremote.laptop.typed_place import is_known_host, resolved
     from jlremote.sessions.open import address
 
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
-    selector, file = _session_or_path(session, path, invocation)
-    opened, page = address(selector, file, context, as_shared=as_shared)
+    if session is not None and path is None and ("/" in session or _FILE.search(session)):
+        typed = resolved(session, context.ssh_config)
+        has_host = typed.host and (
+            "@" in typed.host or is_known_host(typed.host, context.ssh_config)
+        )
+        if not typed.session and not has_host:
+            session, path = None, session
+    opened, page = address(session, path, context, as_shared=as_shared)
     answer_either(shown(page), vars(page))
     shared.follow_ports(opened.host, opened.name)
     shared.browse(page, context, browser=name, asked=browser is not None)
@@ -79,22 +86,6 @@ def url(invocation: Invocation, session: str | None) -> None:
     token = parse_qs(urlsplit(found.url).query).get("token", [""])[0]
     parts = vars(found) | {"base": urljoin(found.url, "."), "token": token}
     answer_either(found.url, parts)
-
-
-def _session_or_path(
-    session: str | None, path: str | None, invocation: Invocation
-) -> tuple[str | None, str | None]:
-    from jlremote.laptop.typed_place import is_known_host, resolved
-
-    if session is None or path is not None:
-        return session, path
-    config = invocation.context().ssh_config
-    typed = resolved(session, config)
-    is_path = "/" in session or _FILE.search(session)
-    begins_with_host = typed.host and ("@" in typed.host or is_known_host(typed.host, config))
-    if is_path and not typed.session and not begins_with_host:
-        return None, session
-    return session, None
 
 
 @command("code")

@@ -13,8 +13,6 @@ from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jlremote.laptop.settings.settings import Origin
     from jlremote.listing.session_report import SessionReport
 
@@ -48,6 +46,7 @@ def show_config(
         jlr config dgx --json | jq '.[] | select(.option == "image")'
         cat "$(jlr config --path)"
     """
+    from jlremote.laptop import paths
     from jlremote.laptop.settings import settings
 
     file = settings.config_file()
@@ -55,7 +54,13 @@ def show_config(
         answer_either(str(file), {"path": str(file)})
         return
     if edit:
-        _edit(file)
+        if not file.exists():
+            paths.write_whole(file.resolve(), _NEW_FILE)
+        try:
+            click.edit(filename=str(file))
+        except click.ClickException as failure:
+            hint = "set VISUAL or EDITOR to an editor"
+            raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
     origins = settings.load().origins(host, {})
     if as_json() and not edit:
         answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
@@ -108,18 +113,6 @@ def _show(origins: list[Origin], *, every: bool) -> None:
         tables.show_table(("OPTION", "VALUE", "FROM"), rows)
     else:
         tell("nothing is set; `jlr config --all` shows every option")
-
-
-def _edit(file: Path) -> None:
-    from jlremote.laptop import paths
-
-    if not file.exists():
-        paths.write_whole(file.resolve(), _NEW_FILE)
-    try:
-        click.edit(filename=str(file))
-    except click.ClickException as failure:
-        hint = "set VISUAL or EDITOR to an editor"
-        raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
 
 
 @command("config notify")

@@ -178,7 +178,7 @@ def _local_paths(typed: str) -> list[str]:
 
 
 def mount_folders(
-    context: click.Context, _parameter: click.Parameter, typed: str
+    context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem[str]]:
     """Complete the folder of a mount with `--unmount`, else let the shell complete a folder.
 
@@ -190,7 +190,5 @@ def mount_folders(
         return [CompletionItem(typed, type="dir")]
     from jlremote.laptop.sessions import MOUNTS
 
-    with suppress(JlrError):
-        mounts = [record.local for record in MOUNTS.load_all()]
-        return [CompletionItem(path) for path in mounts if path.startswith(typed)]
-    return []
+    mounts = _completer(lambda *_: (record.local for record in MOUNTS.load_all()))
+    return [CompletionItem(path) for path in mounts(context, parameter, typed)]
