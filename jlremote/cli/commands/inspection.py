@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +146,7 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
             raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
         if not report_file.parent.is_dir():
             raise Usage(f"no folder `{report_file.parent}`", hint="name a file in another one")
-    printer = FindingPrinter(quiet=invocation.quiet)
+    printer = FindingPrinter(invocation.quiet)
     findings: list[Finding] = []
     context = invocation.context(lasting=False)
     collects = as_json() or report_file is not None
@@ -173,19 +174,19 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
     tell(f"wrote `{file}`; read it once more before you send it")
 
 
+@dataclass
 class FindingPrinter:
     """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-        self._group = ""
-        self._skipped: dict[str, list[str]] = {}
+    quiet: bool
+    _group: str = ""
+    _skipped: dict[str, list[str]] = field(default_factory=dict)
 
     def show(self, finding: Finding) -> None:
         if finding.mark is Mark.SKIPPED and not finding.mend:
             self._skipped.setdefault(finding.text, []).append(finding.check)
             return
-        if self._quiet and finding.mark in (Mark.OK, Mark.SKIPPED):
+        if self.quiet and finding.mark in (Mark.OK, Mark.SKIPPED):
             return
         if finding.group != self._group:
             answer(("\n" if self._group else "") + click.style(finding.group, bold=True))
@@ -194,7 +195,7 @@ class FindingPrinter:
 
     def close(self, verdict: Verdict) -> None:
         """Print the checks that were not tried, and the verdict."""
-        if not self._quiet:
+        if not self.quiet:
             for reason, checks in self._skipped.items():
                 text = f"{', '.join(checks)}: {reason}"
                 answer("\n".join(_lines(Finding("not tried", Mark.SKIPPED, text))))

@@ -77,7 +77,9 @@ def _list_sessions(host: str | None, context: Context) -> None:
     listed = listing.reports(context, host)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start --help` says how to start one"
-    tables.show_reports(listed, reports.session_columns(listed), context, none=none)
+    some_on_cluster = any(report.job for report in listed)
+    columns = {**reports.SESSIONS, **(reports.JOB if some_on_cluster else {})}
+    tables.show_reports(listed, columns, context, none=none)
     if as_json():
         return
     explained = [(report, report.detail) for report in listed if report.detail]

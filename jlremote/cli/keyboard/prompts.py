@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -20,17 +21,12 @@ _STAYS = "later ones need no login"
 NO_INPUT = NeverAsks(f"run the command once without `--no-input`; {_STAYS}")
 
 
+@dataclass
 class Person:
-    """The `Asker` of a terminal, with the spinner `paused` while a question is on the screen.
+    """The `Asker` of a terminal, with the spinner `paused` while a question is on the screen."""
 
-    `remember` is the answer to whether a secret is remembered; `None` asks.
-    """
-
-    def __init__(
-        self, paused: Callable[[], AbstractContextManager[None]], remember: bool | None = None
-    ) -> None:
-        self._paused = paused
-        self._remember = remember
+    paused: Callable[[], AbstractContextManager[None]]
+    remember: bool | None = None  # whether a secret is remembered; `None` asks
 
     def ask(self, question: Question) -> str:
         """Return the answer; `yes` or `no` for a question that wants one.
@@ -38,9 +34,9 @@ class Person:
         `NeedsAuthentication`: no terminal, Ctrl-D, or no secret is to be remembered this time.
         """
         if question.kind in ("remember", "remember-again"):
-            if self._remember:
+            if self.remember:
                 return "yes"
-            if self._remember is False or question.kind == "remember-again":
+            if self.remember is False or question.kind == "remember-again":
                 raise NeedsAuthentication("not remembered this time")
         keys, screen = map(Path, TERMINAL)
         with contextlib.ExitStack() as stack:
@@ -50,7 +46,7 @@ class Person:
             except OSError as failure:
                 hint = f"run the command once in a terminal; {_STAYS}"
                 raise unanswered(question, hint) from failure
-            stack.enter_context(self._paused())
+            stack.enter_context(self.paused())
             return _answer(question, (reader, writer))
 
 

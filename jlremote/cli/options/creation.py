@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
-    *("image", "volume", "workspace", "env", "env_file", "workdir", "user"),
-    *("shm_size", "ulimit", "ipc"),
-    *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
+    *("image", "volume", "workspace", "env", "env_file", "workdir", "user", "shm_size", "ulimit"),
+    *("ipc", "network", "init", "rm", "log_opt", "packages", "engine_arguments"),
 )
-
 _VARIABLE = re.compile(r"[^\W\d][\w.-]*")  # with what programs in a container may take, too
 _FIELDS = {"name": "name_rule", "port": "local_port"}
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}

@@ -142,11 +142,6 @@ def _job_age(job: Job) -> str:
     return times.age(since) if since else ""
 
 
-def session_columns(reports: Sequence[SessionReport]) -> Columns[SessionReport]:
-    """Return the columns of a list of sessions, with their jobs if some are a cluster's."""
-    return {**SESSIONS, **_JOB} if any(report.job for report in reports) else SESSIONS
-
-
 SESSIONS: Columns[SessionReport] = {
     "SESSION": lambda report: report.name + (" *" if report.is_default else ""),
     "HOST": lambda report: report.host,
@@ -157,7 +152,7 @@ SESSIONS: Columns[SessionReport] = {
     "GPUS": lambda report: report.gpus or "-",
     "IMAGE": lambda report: report.image or ("-" if report.container else "no container"),
 }
-_JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
+JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
 JOBS: Columns[tuple[str, Job]] = {  # of a host
     "JOB": lambda one: one[1].name,
     "HOST": lambda one: one[0],
