@@ -90,7 +90,7 @@ class Short(click.HelpFormatter):
 
 def contexts(parent: click.Context | None = None) -> Iterator[click.Context]:
     """Yield the context of `jlr`, of each command that its help lists, and so on below groups."""
-    from jlremote.cli.help_page import keep_words
+    from jlremote.cli.command import keep_words
     from jlremote.cli.program import jlr
 
     here = parent or click.Context(jlr, info_name="jlr", **jlr.context_settings)

@@ -16,7 +16,7 @@ LEAVES = {"remote", "untrusted", "times", "errors", "questions", "text", "root"}
 # What each room imports besides itself and the leaves: no less than that, and no more.
 LADDER = {
     "entry": "cli",
-    "agents": "laptop output place",
+    "agents": "output place",
     "cli": "agents copies demo doctor editors forwards gpus hosts images jobs "
     "jupyter kernels laptop link.client listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",

@@ -148,7 +148,6 @@ WITHOUT_A_DOOR = {
     "jupyter/in_server/": "runs in the server, with what that has parsed before",
     "remote/": "what the link sends it, what a person typed, what the kernel tells, and records",
     # What a person types, or has in files here.
-    "cli/options/shared.py": "seconds of a span",
     "demo/": "jlr's own notebook, signals and ports",
     "gpus/choice.py": "four digits of an option",
     "kernels/lab_config.py": "a pipe of this command, and the version of JupyterLab here",

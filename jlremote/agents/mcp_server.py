@@ -24,11 +24,7 @@ _JLR = (sys.executable, "-P", "-m", "jlremote", "--no-input")
 
 
 def serve(session: str) -> None:
-    """Answer an agent until it closes stdin.
-
-    Raises:
-        JlrError: `mcp` is not installed here.
-    """
+    """Answer an agent until it closes stdin (`JlrError`: `mcp` is not installed here)."""
     if find_spec("mcp") is None:
         raise JlrError(
             "`jlr mcp` needs the package `mcp`, which is not installed here",
@@ -108,11 +104,7 @@ class _Tools:
 
 
 async def _jlr(*words: str, stdin: str = "") -> str:
-    """Return what a command says; a call that the agent cancels ends it as by Ctrl-C.
-
-    Raises:
-        ToolError: it failed and said why.
-    """
+    """Return what a command says (`ToolError`: it failed); a cancelled call ends as by Ctrl-C."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     pipe = asyncio.subprocess.PIPE

@@ -1,10 +1,9 @@
 """The command line: the only room that prints, asks, and imports click and rich.
 
-Read `boundary` (errors become messages and exit codes), `program` (the table of commands),
-`command`, `lazy_group` (of commands), `help_page` and `invocation` (click's classes with our
-additions), `leash` (what an agent may do); then one of `commands/`. `options/`
-has what several commands share, `screen/` the output, `keyboard/` the input, `completion/` the
-shells' candidates. `kernel_program` is what a kernel spec names.
+Read `boundary` (errors become messages and exit codes), `program` (the table of commands) and
+`command` (click's classes with our additions), `leash` (what an agent may do); then one of
+`commands/`. `options/` has what several commands share, `screen/` the output, `keyboard/` the
+input, `completion/` the shells' candidates. `kernel_program` is what a kernel spec names.
 
 Why is a command imported only when it is called? `jlr --version` and a completion should cost
 little more than `import click`; `tests/bench/startup.py` measures it, at most 1.5 times.

@@ -14,13 +14,14 @@ from types import FrameType
 
 import click
 
-from jlremote.cli.help_page import usage_line
-from jlremote.cli.lazy_group import DESTRUCTIVE
+from jlremote.cli.command import usage_line
+from jlremote.cli.program import DESTRUCTIVE, jlr
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, one_line, printable, reason_of, redacted
 
 _FREED_SECONDS = 0.05  # by then an object is freed
+_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENAMETOOLONG)
 # Options that destroy something, so a typo of another one must not lead to them.
 _NEVER_OFFERED = {"--clean", "--container", "--force", "--forget", "--remove", "--rm", "--yes"}
 
@@ -30,38 +31,35 @@ def run() -> int:
     _fill_standard_streams()
     _end_cleanly_on_signals()
     try:
-        return _run()
+        if "_JLR_COMPLETE" in os.environ:
+            from jlremote.cli.completion import shell_answers
+
+            shell_answers.register()
+        status = jlr.main(prog_name="jlr", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
     except (KeyboardInterrupt, click.Abort) as interruption:
         # click puts its own in between
         return _interrupted(str(interruption.__cause__ or interruption))
-    except BrokenPipeError:
-        _forget_output()
+    except BrokenPipeError:  # what is still to be written goes nowhere
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
         return 1
     except click.exceptions.NoArgsIsHelpError as request:
         request.show()
         return request.exit_code
     except click.ClickException as failure:
         return explain(_in_our_words(failure))
-    except OSError as failure:
-        return explain(_told_of_disk(failure))
     except Exception as failure:  # noqa: BLE001 - this is the boundary
         return explain(failure)
 
 
-def _run() -> int:
-    from jlremote.cli.program import jlr
-
-    if "_JLR_COMPLETE" in os.environ:
-        from jlremote.cli.completion import shell_answers
-
-        shell_answers.register()
-    status = jlr.main(prog_name="jlr", standalone_mode=False)
-    sys.stdout.flush()
-    return status if isinstance(status, int) else 0
-
-
 def explain(failure: Exception) -> int:
     """Print the message and the hint of a failure, and return its exit code."""
+    if isinstance(failure, OSError) and failure.errno in _OF_DISK:
+        what = f"`{failure.filename}`" if failure.filename else "the output"
+        failure = JlrError(f"cannot write {what}: {reason_of(failure)}")
     if isinstance(failure, JlrError) and not isinstance(failure, Bug):
         message, hint, code = failure.message, failure.hint, failure.exit_code
     else:
@@ -125,9 +123,6 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     has_option = getattr(failure, "option_name", None) is not None
     message = failure.message if has_option else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
-    message = re.sub(r"value for `\[(.+)\]`", r"value for `\1`", message)
-    actions = r"Invalid value for `[^`]*\|[^`]*`: (`.*`) is not"
-    message = re.sub(actions, r"unknown action \1: use", message)
     message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
     if context and isinstance(failure, click.MissingParameter):
@@ -155,20 +150,6 @@ def _resembling(typed: str, command: click.Command) -> str | None:
     known = [name[2:] for name in names if name.startswith("--") and name not in never]
     near = closest(typed.lstrip("-"), known)
     return f"did you mean `--{near}`?" if near else None
-
-
-def _told_of_disk(failure: OSError) -> Exception:
-    known = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENAMETOOLONG)
-    if failure.errno not in known:
-        return failure
-    what = f"`{failure.filename}`" if failure.filename else "the output"
-    return JlrError(f"cannot write {what}: {reason_of(failure)}")
-
-
-def _forget_output() -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.dup2(nowhere, sys.stderr.fileno())
 
 
 def _fill_standard_streams() -> None:

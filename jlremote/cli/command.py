@@ -1,41 +1,206 @@
-"""Click's commands with our additions: options in groups, examples, and a page of help."""
+"""Click's commands with our additions: options in groups, examples, a page of help, and the call.
+
+`Invocation` has the global options of one call, and makes the context that it gives a workflow.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import cleandoc
 from textwrap import dedent
-from traceback import walk_tb
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jlremote.cli.help_page import (
-    CommandContext,
-    is_typed,
-    keep_words,
-    unbroken,
-    usage_line,
-    wants_all,
-    write_lines,
-    write_page,
-    write_sections,
-)
-from jlremote.cli.invocation import global_options
+from jlremote.cli.screen.terminal import set_colour
 from jlremote.errors import Usage
 from jlremote.text import without_controls
+
+if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
 
 # The headings of a command's options, in the order of its help.
 GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", "Output")
 
 _FEW = 8
-_MANY = 10  # options; more do not fit on the page of `-h`
+_MANY = 11  # options; more do not fit on the page of `-h`
 _EXAMPLES = 3  # on the page of `-h`
 _SEVERAL_LINES = ("--env", "--build-arg", "--parameter", "-c")  # their values may have them
-SCHEDULER = "--slurm"  # beside which `-h` shows the options of a cluster
+_SCHEDULER = "--slurm"  # beside which `-h` shows the options of a cluster
+# A name that is longer gets its line of the help below it, also at 80 columns.
+_NAME_WIDTH = 26
+# Stands for a hyphen while click breaks lines, which it would do in the middle of `--dry-run`.
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"
+_TYPED = "jlremote.typed"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass
+class Invocation:
+    """The values of the global options, which may stand before or after the command's name."""
+
+    ssh_config: str | None = None  # ssh's `-F`
+    verbose: bool = False
+    quiet: bool = False
+    no_input: bool = False
+    remember: bool | None = None  # keep correct passwords in the keychain; `None` asks once
+
+    def context(self, *, silent: bool = False, lasting: bool = True) -> Context:
+        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`."""
+        from pathlib import Path
+
+        from jlremote.cli.keyboard import prompts
+        from jlremote.cli.screen.progress import Steps
+        from jlremote.cli.screen.terminal import as_json
+        from jlremote.hosts.context import Context
+
+        silent = silent or self.quiet or as_json()
+        steps = Steps(silent=silent, verbose=self.verbose, lasting=lasting)
+        asker = prompts.NO_INPUT if self.no_input else prompts.Person(steps.paused, self.remember)
+        path = Path(self.ssh_config).absolute() if self.ssh_config else None
+        return Context(path, asker, steps, _restore)
+
+
+def global_options(*, hidden: bool = False) -> list[click.Option]:
+    """Return new options, whose values go to the call's `Invocation`."""
+
+    def made(
+        *names: str, callback: Any = _keep, variable: str | None = None, **settings: Any
+    ) -> click.Option:
+        settings |= {"callback": callback, "envvar": None if hidden else variable}
+        return click.Option(names, expose_value=False, hidden=hidden, **settings)
+
+    return [
+        made(
+            "--ssh-config",
+            type=click.Path(exists=True, dir_okay=False),
+            metavar="FILE",
+            variable="JLR_SSH_CONFIG",
+            help="Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]",
+        ),
+        made("--verbose", is_flag=True, help="Show each command on the host."),
+        made("-q", "--quiet", is_flag=True, help="Show no steps."),
+        made(
+            "--no-input",
+            is_flag=True,
+            variable="JLR_NO_INPUT",
+            help="Ask nothing: a login that needs an answer fails with exit code 4, and what "
+            "ends or deletes work wants `--yes`. [env: JLR_NO_INPUT]",
+        ),
+        made(
+            "--leash",
+            callback=_leash,
+            metavar="SESSION",
+            help="Allow only what an agent may do in this session; refuse all else. "
+            "[env: JLR_LEASH]",
+        ),
+        made(
+            "--color",
+            callback=lambda _context, _option, value: set_colour(value or "auto"),
+            type=click.Choice(("auto", "always", "never")),
+            help="Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
+        ),
+        made(
+            "--remember/--no-remember",
+            default=None,
+            help="Keep passwords in the keychain. Default: ask once.",
+        ),
+    ]
+
+
+def _restore(*held: Any) -> None:
+    # Its imports take 22 ms, which only a new link needs.
+    from jlremote.sessions.open import restore
+
+    restore(*held)
+
+
+def _leash(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None and not context.resilient_parsing:
+        from jlremote.laptop.typed_place import take_leash
+
+        take_leash(value)
+
+
+def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    # An option with a `--no-…` form is None until it is given; a flag is False.
+    if value or (option.secondary_opts and value is not None):
+        setattr(context.ensure_object(Invocation), str(option.name), value)
+
+
+class HelpFormatter(click.HelpFormatter):
+    """A formatter of help that breaks lines at spaces only."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write(self, string: str) -> None:
+        super().write(string.replace(_HYPHEN, "-"))
+
+
+class CommandContext(click.Context):
+    """Click's context, whose help is written by our formatter."""
+
+    formatter_class = HelpFormatter
+
+
+def keep_words(ctx: click.Context, words: Sequence[str]) -> None:
+    """Keep the words of a command's line, up to `--`: `--help` wants all, and `-h` a page."""
+    ctx.meta[_TYPED] = words[: words.index("--")] if "--" in words else [*words]
+
+
+def is_typed(ctx: click.Context, option: str) -> bool:
+    """Return whether a command's line has this option, as far as help may know it."""
+    return option in ctx.meta.get(_TYPED, ())
+
+
+def usage_line(ctx: click.Context) -> str:
+    """Return how the command is called, in one line, without options."""
+    pieces = ctx.command.collect_usage_pieces(ctx)[1:]
+    return " ".join((ctx.command_path, *pieces)).replace(_HYPHEN, "-")
+
+
+def write_page(
+    ctx: click.Context,
+    formatter: click.HelpFormatter,
+    sections: Mapping[str, Sequence[tuple[str, str]]],
+    examples: Sequence[str],
+    closing: str,
+) -> None:
+    """Write the help of `-h`: usage, the first sentence, some options, some examples."""
+    ctx.command.format_usage(ctx, formatter)
+    formatter.write_paragraph()
+    with formatter.indentation():
+        text = " ".join((ctx.command.help or "").partition("\n\n")[0].split())
+        formatter.write_text(text.partition(". ")[0].removesuffix(".") + ".")
+    write_sections(formatter, sections)
+    if examples:
+        write_lines(formatter, "Examples", examples)
+    formatter.write_paragraph()
+    formatter.write_text(closing)
+
+
+def write_sections(
+    formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]
+) -> None:
+    """Write names and what they mean under headings, all in the same two columns."""
+    names = [name for rows in sections.values() for name, _ in rows]
+    width = max((len(name) for name in names if len(name) <= _NAME_WIDTH), default=0)
+    for title, rows in sections.items():
+        if rows:
+            with formatter.section(title):
+                kept = [(f"{name:<{width}}", text.replace("-", _HYPHEN)) for name, text in rows]
+                formatter.write_dl(kept, width)
+
+
+def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
+    """Write a section of lines to copy, as they are."""
+    with formatter.section(title):
+        for line in lines:
+            formatter.write(f"{' ' * formatter.current_indent}{line}\n")
 
 
 class Option(click.Option):
@@ -101,29 +266,15 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
 
 
 class Command(click.Command):
-    """A command whose help has its options in groups, and then examples.
-
-    Args:
-        examples: lines to copy; what follows a `#` is a comment.
-        takes_command: whether what follows `--` is a command for the host, `command`.
-        takes_line: whether what follows its one argument is a command, too, as with ssh: the words
-            are one line for the shell there.
-    """
+    """A command whose help has its options in groups, and then examples."""
 
     context_class = CommandContext
-
-    def __init__(
-        self,
-        *arguments: Any,
-        examples: Sequence[str],
-        takes_command: bool = False,
-        takes_line: bool = False,
-        **settings: Any,
-    ) -> None:
-        super().__init__(*arguments, **settings)
-        self.examples = examples
-        self.takes_command = takes_command
-        self.takes_line = takes_line
+    examples: Sequence[str] = ()  # lines to copy; what follows a `#` is a comment
+    # Whether what follows `--` is a command for the host, `command`.
+    takes_command = False
+    # Whether what follows its one argument is a command, too, as with ssh: the words are one line
+    # for the shell there.
+    takes_line = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         keep_words(ctx, args)
@@ -137,59 +288,48 @@ class Command(click.Command):
             raise
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
         if not self.takes_command:
             return super().parse_args(ctx, args)
-        line = self._after_argument(ctx, args[:at]) if self.takes_line else 0
+        at = args.index("--") if "--" in args else len(args)
         words = args[at + 1 :]
-        if line:
-            at -= line
-            words = ["sh", "-c", " ".join(args[at:])]
+        if self.takes_line:
+            parser = self.make_parser(ctx)
+            parser.allow_interspersed_args = False
+            _, behind, _ = parser.parse_args(args[:at])
+            parsed, behind, _ = parser.parse_args(behind)
+            first = next(one.name or "" for one in self.params if isinstance(one, click.Argument))
+            if isinstance(parsed.get(first), str):
+                at -= len(behind) + 1
+                words = ["sh", "-c", " ".join(args[at:])]
         rest = super().parse_args(ctx, args[:at])
         ctx.params["command"] = tuple(words)
         return rest
-
-    def _after_argument(self, ctx: click.Context, args: Sequence[str]) -> int:
-        parser = self.make_parser(ctx)
-        parser.allow_interspersed_args = False
-        _, behind, _ = parser.parse_args(list(args))
-        parsed, behind, _ = parser.parse_args(behind)
-        names = [one.name or "" for one in self.params if isinstance(one, click.Argument)]
-        return len(behind) + 1 if isinstance(parsed.get(names[0]), str) else 0
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
         if self.takes_command:
             pieces.append("[LINE|-- COMMAND...]" if self.takes_line else "[-- COMMAND...]")
-        return [unbroken(piece) for piece in pieces]
+        return [piece.replace("-", _HYPHEN) for piece in pieces]
 
     def invoke(self, ctx: click.Context) -> Any:
         if "JLR_LEASH" in os.environ:
             from jlremote.cli import leash
 
             leash.hold(ctx)
-        try:
-            return super().invoke(ctx)
-        except Usage as failure:
-            if _is_ours(failure):  # and not of a setting, or of what a host has
-                failure.usage = usage_line(ctx)
-            raise
+        return super().invoke(ctx)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if wants_all(ctx):
+        if is_typed(ctx, "--help"):
             super().format_help(ctx, formatter)
-        else:
-            self._format_page(ctx, formatter)
-
-    def _format_page(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            return
         declared = [one for one in self.params if isinstance(one, Option)]
         title, many = "Options", len(declared) > _MANY
         shown = [one for one in declared if one.common or not many]
         examples = [line for line in self.examples if len(line) < formatter.width]
-        if is_typed(ctx, SCHEDULER):
+        if is_typed(ctx, _SCHEDULER):
             title = "Cluster"
             shown = [one for one in declared if one.group == title]
-            examples = [line for line in examples if SCHEDULER in line]
+            examples = [line for line in examples if _SCHEDULER in line]
         rows = [row for one in shown if (row := one.get_help_record(ctx))]
         what = f"shows all {len(declared)} options" if len(rows) < len(declared) else "says more"
         closing = f"`{ctx.command_path} --help` {what}"
@@ -211,11 +351,6 @@ class Command(click.Command):
         write_lines(formatter, "Examples", self.examples)
 
 
-def _is_ours(failure: Usage) -> bool:
-    frames = [frame for frame, _ in walk_tb(failure.__traceback__)]
-    return str(frames[-1].f_globals["__name__"]).startswith("jlremote.cli")
-
-
 def command(
     name: str, *, takes_command: bool = False, takes_line: bool = False
 ) -> Callable[[Callable[..., Any]], Command]:
@@ -228,14 +363,9 @@ def command(
 
     def decorate(function: Callable[..., Any]) -> Command:
         text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
-        made = click.command(
-            name,
-            cls=Command,
-            help=text,
-            examples=dedent(examples).splitlines(),
-            takes_command=takes_command,
-            takes_line=takes_line,
-        )(click.pass_obj(function))
+        made = click.command(name, cls=Command, help=text)(click.pass_obj(function))
+        made.examples = dedent(examples).splitlines()
+        made.takes_command, made.takes_line = takes_command, takes_line
         taken = {letter for parameter in made.params for letter in parameter.opts}
         for inherited in global_options(hidden=True):
             inherited.opts = [letter for letter in inherited.opts if letter not in taken]

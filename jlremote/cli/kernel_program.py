@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from jlremote.cli.boundary import explain
-from jlremote.cli.invocation import Invocation
+from jlremote.cli.command import Invocation
 from jlremote.errors import JlrError
 
 

@@ -7,7 +7,6 @@ has a shell of this user can take the leash off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,36 +36,27 @@ _PLACES = {"gpus": "host", "list": "place"}
 
 
 def hold(context: click.Context) -> None:
-    """Refuse a command that the leash of this process, if there is one, does not allow.
-
-    Raises:
-        JlrError: it, an option or a file of it is not allowed.
-    """
+    """Refuse what the leash of this process, if there is one, does not allow (`JlrError`)."""
     only, path = leash(), str(context.command.name)
     if only is None:
         return
     if path not in ALLOWED:
         raise off_leash(f"`jlr {path}` is not for agents", only)
     names, files = (set(text.split()) for text in ALLOWED[path])
-    for option in _given(context):
-        if option.name not in names | files | _ANYWHERE:
-            raise off_leash(f"`jlr {path} {option.opts[0]}` is not for agents", only)
+    typed_in: click.Context | None = context
+    while typed_in is not None:  # what was typed before the command's name, too
+        for option in typed_in.command.params:
+            typed = typed_in.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+            if typed and option.name not in names | files | _ANYWHERE:
+                raise off_leash(f"`jlr {path} {option.opts[0]}` is not for agents", only)
+        typed_in = typed_in.parent
     given = [context.params[name] for name in files] + ["." if path == "sync" else None]
     for each in filter(None, given):
         for word in each if isinstance(each, tuple) else (each,):
             _check_file(word, only)
-    typed = _PLACES.get(path, "")
-    if typed and context.params[typed] in (None, path == "gpus" and only.host):
-        context.params[typed] = f"{only.host}/{only.name}"
-
-
-def _given(context: click.Context | None) -> Iterator[click.Parameter]:
-    """Yield what was typed, also before the command's name."""
-    while context is not None:
-        for each in context.command.params:
-            if context.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE:
-                yield each
-        context = context.parent
+    place = _PLACES.get(path, "")
+    if place and context.params[place] in (None, path == "gpus" and only.host):
+        context.params[place] = f"{only.host}/{only.name}"
 
 
 def _check_file(word: Any, only: TypedPlace) -> None:

@@ -10,6 +10,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Mapping, Sequence
@@ -85,3 +86,13 @@ class Terminal:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
+
+
+def printed(script: str, *argv: str, **environment: str) -> str:
+    """Return what a terminal gets of a Python script, which must end well."""
+    words, variables = (sys.executable, "-c", script, *argv), os.environ | environment
+    terminal = Terminal(words, environment=variables)
+    terminal.result()
+    terminal.close()
+    assert terminal.process.returncode == 0, terminal.screen
+    return terminal.screen.replace("\r\n", "\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import CompletionItem
 
-from jlremote.cli.completion import candidates, shell_setup
+from jlremote.cli.completion import candidates
 from jlremote.cli.completion import shell_answers as shells
 from jlremote.editors import ssh_config as ssh_config_line
 from jlremote.hosts import links
@@ -44,9 +44,9 @@ def test_the_shell_that_runs_jlr_is_found(shell: str, monkeypatch: pytest.Monkey
 
 
 def test_without_a_parent_the_login_shell_counts(monkeypatch: pytest.MonkeyPatch, jlr: Jlr) -> None:
-    monkeypatch.setattr(shell_setup, "_parents", lambda: iter(["pwsh.exe", "bash"]))
+    monkeypatch.setattr(shells, "_parents", lambda: iter(["pwsh.exe", "bash"]))
     assert "Register-ArgumentCompleter" in jlr("completion").stdout
-    monkeypatch.setattr(shell_setup, "_parents", lambda: iter(["init"]))
+    monkeypatch.setattr(shells, "_parents", lambda: iter(["init"]))
     monkeypatch.setenv("SHELL", "/usr/bin/fish")
     assert "fish_complete" in jlr("completion").stdout
     monkeypatch.setenv("SHELL", "/bin/tcsh")

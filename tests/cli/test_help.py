@@ -76,7 +76,7 @@ def test_dash_h_is_a_page_and_names_the_rest(
 def test_a_bare_call_is_the_page_of_the_group(jlr: Jlr) -> None:
     for path in ("", "image", "job", "local"):
         page = jlr(*path.split())
-        assert page.stderr + page.stdout == jlr(*path.split(), "-h").stdout
+        assert (page.code, page.stdout, page.stderr) == (2, "", jlr(*path.split(), "-h").stdout)
 
 
 @pytest.mark.parametrize("name", ["start", "run"])

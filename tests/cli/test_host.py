@@ -1,4 +1,4 @@
-"""What the commands about a host print: its GPUs, its checks and its stored passwords."""
+"""What the commands about a host print: its GPUs, its checks, its images and registries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.doctor.doctor import DoctorRequest
 from jlremote.gpus.inventory import Inventory
 from jlremote.hosts.pools import PoolAnswer
-from tests.cli.conftest import Jlr, Workflows
+from jlremote.hosts.requests import EngineChoice
+from tests.cli.conftest import Jlr, Workflows, settle
 from tests.gpus.parts import inventory, process, row
 
 FINDINGS = (
@@ -83,9 +84,9 @@ def test_a_report_replaces_no_file(jlr: Jlr, workflows: Workflows, tmp_path: Pat
     assert not workflows.calls
 
 
-@pytest.mark.parametrize(("decision", "written"), [(True, True), (False, False)])
+@pytest.mark.parametrize("decision", [True, False])
 def test_a_terminal_confirms_that_a_report_is_written(
-    decision: bool, written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    decision: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
     monkeypatch.setattr(inspection, "answer", lambda text, **_: shown.append(text))
@@ -98,7 +99,7 @@ def test_a_terminal_confirms_that_a_report_is_written(
     monkeypatch.setattr(click, "confirm", confirm)
     file = tmp_path / "report.txt"
     inspection._write_report("all of it", file, asks=True)
-    assert file.exists() == written
+    assert file.exists() == decision
 
 
 def gpus() -> Inventory:
@@ -126,3 +127,40 @@ def test_a_watched_pool_tells_once_what_a_driver_complains_of(
     with console.capture() as capture:
         console.print(gpu_table.drawn("@lab", [silent]))
     assert "dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer" in capture.get()
+
+
+@pytest.mark.parametrize(
+    ("argv", "engine"),
+    [
+        ((), EngineChoice("podman", sudo=False)),
+        (("--runtime", "docker"), EngineChoice("docker", sudo=False)),
+        (("--sudo",), EngineChoice("podman", sudo=True)),
+    ],
+)
+def test_the_engine_is_that_of_the_flags_or_of_the_settings(
+    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows, laptop: Path
+) -> None:
+    settle(laptop, "[hosts.dgx]\nruntime = 'podman'\n")
+    workflows.will("images.pull.push", None)
+    assert jlr("image", "push", "dgx", "me/torch", *argv).code == 0
+    assert workflows.arguments("images.pull.push")[3] == engine
+    workflows.calls.clear()
+    assert jlr("image", "pull", "dgx", "me/torch", "--runtime", "none").code == 2
+    assert not workflows.calls
+
+
+@pytest.mark.parametrize("other", ["--keep", "--password-stdin"])
+def test_a_key_cannot_be_forgotten_and_given_at_once(
+    other: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    assert jlr("image", "login", "dgx", "--forget", other).code == 2
+    assert not workflows.calls
+
+
+def test_a_removal_is_never_guessed_and_images_that_are_files_are_refused(jlr: Jlr) -> None:
+    assert "`jlr image rm`" not in jlr("image", "rmm", "dgx", "x").stderr
+    assert jlr("image", "rm", "dgx").code == 2
+    for argv in (("image", "rm", "dgx", "x.sif"), ("image", "prune", "dgx")):
+        refused = jlr(*argv, "--runtime", "apptainer")
+        assert refused.code == 2
+        assert "images of `apptainer` are files" in refused.stderr

@@ -1,11 +1,10 @@
-"""What `jlr output` passes on and prints: text, JSON, and lines that are being written."""
+"""What `jlr output` and `jlr exec` pass on and print: text, JSON, lines that are being written."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +14,15 @@ import pytest
 
 from jlremote.cli.screen.program_output import CellOutput
 from jlremote.cli.screen.terminal import set_colour, tell
+from jlremote.errors import Busy
+from jlremote.jupyter.api import Kernel
+from jlremote.kernels.execution import ExecPlace
 from jlremote.output.notebook_copy import Saved
 from jlremote.output.recorded_files import Record
 from jlremote.output.runs import runs_of
 from jlremote.output.view import Line
 from tests.cli.conftest import Jlr, Workflows
-from tests.cli.terminal import Terminal
-from tests.lab.programs import PATIENCE
+from tests.cli.terminal import printed
 from tests.output.parts import code, end, record, stream
 
 FAILED = record(
@@ -147,15 +148,10 @@ print("over")
 
 
 def test_a_terminal_has_the_line_that_is_written_drawn_over() -> None:
-    environment = os.environ | {"TERM": "xterm-256color"}
-    environment.pop("NO_COLOR", None)
-    terminal = Terminal((sys.executable, "-c", WATCHED), environment=environment)
-    terminal.wait_for("over\r\n")
-    assert terminal.process.wait(PATIENCE) == 0
-    drawn = terminal.screen.partition("\r\n")[2]
+    drawn = printed(WATCHED, TERM="xterm-256color", NO_COLOR="").partition("\n")[2]
     assert drawn == (
-        f" 10%\r\x1b[K{'#' * 79}\r\x1b[Kdone \x1b[31m!\x1b[0m\r\n.\r\x1b[K.\r\n"
-        "\x1b[2m[1] ok after 0s\x1b[0m\r\nover\r\n"
+        f" 10%\r\x1b[K{'#' * 79}\r\x1b[Kdone \x1b[31m!\x1b[0m\n.\r\x1b[K.\n"
+        "\x1b[2m[1] ok after 0s\x1b[0m\nover\n"
     )
 
 
@@ -190,3 +186,38 @@ def test_colours_and_signs_are_those_that_the_environment_wants(
     set_colour(when)
     tell(f"{click.style('✓', fg='green')} a… → b")
     assert binary.getvalue().decode() == f"{printed}\n"
+
+
+PLACE = ExecPlace("dgx/cont1", Kernel("jlr-exec", "idle", "", "k"))
+LATE = Busy("`run-1` goes on after 4m", hint="`jlr output -f dgx/cont1 run-1` shows the rest")
+
+
+def test_events_are_a_line_each_and_an_error_is_an_object(jlr: Jlr, workflows: Workflows) -> None:
+    def records() -> Iterator[Record]:
+        yield from (code("x", 3), stream("a"))
+        raise LATE
+
+    workflows.will("kernels.execution.execute", (PLACE, records()))
+    outcome = jlr("exec", "-c", "x", "--json-lines")
+    first, second = map(json.loads, outcome.stdout.splitlines())
+    assert (first["event"], first["name"]) == ("code", "cont1")
+    assert first["content"]["execution_count"] == 3
+    assert second == {"event": "stream", "run": "r1", "content": {"name": "stdout", "text": "a"}}
+    assert json.loads(outcome.stderr)["exit"] == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ((), 2, "one of `-c CODE` and FILE is needed"),
+        (("cont1", "x.py", "-c", "1"), 2, "one of `-c CODE` and FILE is needed"),
+        (("x.py",), 6, "cannot read `x.py`: no such file"),
+        (("-c", "1", "--out", "missing"), 2, "`missing` does not exist"),
+        (("-c", "1", "--timeout", "soon"), 2, "`--timeout`"),
+    ],
+)
+def test_what_cannot_be_run_is_told(
+    jlr: Jlr, words: tuple[str, ...], status: int, message: str
+) -> None:
+    outcome = jlr("exec", *words)
+    assert (outcome.code, message in outcome.stderr) == (status, True), outcome

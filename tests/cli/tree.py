@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from jlremote.cli.command import Command
-from jlremote.cli.lazy_group import LazyGroup
 from jlremote.cli.program import COMMANDS as SECTIONS
-from jlremote.cli.program import GROUPS, jlr
+from jlremote.cli.program import GROUPS, LazyGroup, jlr
 
 TOP = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 BELOW = {f"{path} {name}": row for path, rows in GROUPS.items() for name, row in rows.items()}

@@ -72,53 +72,37 @@ def test_the_detach_keys_leave_alone_what_runs(owner: Laptop, inside: Container)
     assert running(inside, "sleep 613")
 
 
-def typed_out(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
-    terminal.type("~.")
-
-
-def terminated(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
-    terminal.process.terminate()
-
-
-def window_closed(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
-    terminal.process.send_signal(signal.SIGHUP)
-
-
-def connection_lost(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
-    sshd.drop_connections()
-
-
-def killed(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
-    terminal.process.kill()
+ENDS: dict[str, Callable[[Terminal, SSHServer], object]] = {
+    "typed out": lambda terminal, _: terminal.type("~."),
+    "terminated": lambda terminal, _: terminal.process.terminate(),
+    "window closed": lambda terminal, _: terminal.process.send_signal(signal.SIGHUP),
+    "connection lost": lambda _, sshd: sshd.drop_connections(),
+    "killed": lambda terminal, _: terminal.process.kill(),
+}
 
 
 @pytest.mark.parametrize(
     ("end", "status", "told"),
     [
-        (typed_out, 255, "closed the terminal"),
-        (terminated, 143, ""),
-        LONG(window_closed, 129, ""),
-        (connection_lost, 5, "the connection broke"),
-        (killed, -9, ""),
+        ("typed out", 255, "closed the terminal"),
+        ("terminated", 143, ""),
+        LONG("window closed", 129, ""),
+        ("connection lost", 5, "the connection broke"),
+        ("killed", -9, ""),
     ],
 )
 def test_however_a_shell_ends_nothing_stays_behind_and_the_terminal_is_restored(
-    owner: Laptop,
-    inside: Container,
-    sshd: SSHServer,
-    end: Callable[[Terminal, Laptop, SSHServer], None],
-    status: int,
-    told: str,
+    owner: Laptop, inside: Container, sshd: SSHServer, end: str, status: int, told: str
 ) -> None:
-    with shell(owner, *(["--no-keep"] if end is connection_lost else [])) as terminal:
+    with shell(owner, *(["--no-keep"] if end == "connection lost" else [])) as terminal:
         terminal.wait_for(":/# ")
         terminal.type("sleep 611 & sleep 612\r")
         wait_until(lambda: running(inside, "sleep 612"), "the command's start")
-        end(terminal, owner, sshd)
+        ENDS[end](terminal, sshd)
         assert terminal.process.wait(PATIENCE) == status
         if told:
             terminal.wait_for(told)
-        assert terminal.echoes() is (end is not killed)
+        assert terminal.echoes() is (end != "killed")
         wait_until(lambda: not running(inside, "sleep 61[12]"), "the end of what ran there")
 
 

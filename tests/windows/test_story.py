@@ -125,7 +125,7 @@ while data := port.recv(65536):
 # socket. Only the drives and folders of mounts are looked at, and a folder is left to WinFsp.
 MOUNT = r"""
 import contextlib, msvcrt, os, pathlib, socket, struct, subprocess, sys
-from jlremote.cli.invocation import Invocation
+from jlremote.cli.command import Invocation
 from jlremote.hosts.links import ASKS_NOTHING, Link
 from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.mounts import connector, known_mounts, mount, system

@@ -7,29 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.text import is_name, one_line
-from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
-    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.hosts.context import Context
     from jlremote.jobs.follow import CtrlC
     from jlremote.jobs.known_jobs import JobHandle
     from jlremote.place.host.job import Job
 
-
-detach_keys_option = option(
-    "--detach-keys KEYS",
-    "Keys that detach from a job. Default: ctrl-p,ctrl-q.",
-    group="Session",
+detach_keys_option = shared.session_option(
+    "--detach-keys KEYS", "Keys that detach from a job. Default: ctrl-p,ctrl-q."
 )
 
 
@@ -119,12 +113,7 @@ def attach(
 
 
 def show_to_its_end(
-    job: JobHandle,
-    context: Context,
-    detach_keys: str | None,
-    *,
-    ctrl_c: CtrlC,
-    gives: bool = False,
+    job: JobHandle, context: Context, detach_keys: str | None, *, ctrl_c: CtrlC, gives: bool = False
 ) -> tuple[int, dict[str, Any]]:
     """Show a job's output; return its exit code and its JSON; delete a job of `--rm`.
 
@@ -160,9 +149,14 @@ def document(host: str, job: Job) -> dict[str, Any]:
     "typed", nargs=-1, metavar="[JOB|RUN|SESSION]...", shell_complete=candidates.sessions_and_jobs
 )
 @option("--for what WHAT", "`idle`, `gpus`, `gpus=N`, `time-left=15m` or `end`.", default="end")
-@option("--timeout TIME", "Give up after `30s`, `4m`, …, with exit code 124.", default="off")
+@option(
+    "--timeout TIME",
+    "Give up after `30s`, `4m`, …, with exit code 124.",
+    type=shared.span("--timeout"),
+    default="off",
+)
 @shared.json_option("Print a JSON object for each on a line, once it is done.")
-def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: str) -> int:
+def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int) -> int:
     """Wait for the end of jobs, of runs of `jlr exec` or of sessions, by default the latest job.
 
     The exit code is the job's own, of a run 1 if its code failed; of several the highest. RUN is of
@@ -177,9 +171,9 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: str
     """
     from jlremote.sessions import wait as workflow
 
-    context, codes, seconds = invocation.context(), [0], seconds_of(timeout, "`--timeout`")
+    context, codes = invocation.context(), [0]
     waited = workflow.targets(typed, what, context)
-    for one in workflow.until_done(waited, context, what, seconds):
+    for one in workflow.until_done(waited, context, what, timeout):
         if as_json():
             answer_json(vars(one), indent=None)
         context.progress.note(f"`{one.name}`: {one.detail}")
@@ -228,19 +222,12 @@ def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int
     from jlremote.sessions import shell as workflow
 
     screen = LocalTerminal()
-    _check_kept(screen, name, keep=options["keep"])
+    if options["keep"] and screen.kind is None:
+        raise Usage("`--keep` needs a terminal here", hint="`jlr run … --detach` is for scripts")
+    if name is not None and not options["keep"]:
+        raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")
+    if name is not None and not is_name(name):
+        why = f"invalid name `{one_line(name)}`"
+        raise Usage(why, hint="use letters, digits, `_`, `.` and `-`")
     request = workflow.ShellRequest(**options, label=name or "")
     return workflow.shell(request, screen, invocation.context())
-
-
-def _check_kept(screen: LocalTerminal, name: str | None, *, keep: bool | None) -> None:
-    if not keep:
-        if name is not None:
-            raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")
-        return
-    if screen.kind is None:
-        raise Usage("`--keep` needs a terminal here", hint="`jlr run … --detach` is for scripts")
-    if name is not None and not is_name(name):
-        raise Usage(
-            f"invalid name `{one_line(name)}`", hint="use letters, digits, `_`, `.` and `-`"
-        )

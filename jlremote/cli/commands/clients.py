@@ -7,19 +7,16 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
 
 _PROGRAM = "jlremote.cli.kernel_program"
-
-
+_ACTIONS = click.Choice(("install", "list", "remove"))
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 
@@ -50,12 +47,19 @@ def open_session(
         jlr open train.ipynb          # a notebook in the latest session
         jlr open --no-browser         # check that it answers, and print the URL
     """
+    from jlremote.laptop.typed_place import is_known_host, resolved
     from jlremote.sessions.open import address
 
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
-    selector, file = _session_or_path(session, path, invocation)
-    opened, page = address(selector, file, context, as_shared=as_shared)
+    if session is not None and path is None and ("/" in session or _FILE.search(session)):
+        typed = resolved(session, context.ssh_config)
+        has_host = typed.host and (
+            "@" in typed.host or is_known_host(typed.host, context.ssh_config)
+        )
+        if not typed.session and not has_host:
+            session, path = None, session
+    opened, page = address(session, path, context, as_shared=as_shared)
     answer_either(shown(page), vars(page))
     shared.follow_ports(opened.host, opened.name)
     shared.browse(page, context, browser=name, asked=browser is not None)
@@ -84,22 +88,6 @@ def url(invocation: Invocation, session: str | None) -> None:
     answer_either(found.url, parts)
 
 
-def _session_or_path(
-    session: str | None, path: str | None, invocation: Invocation
-) -> tuple[str | None, str | None]:
-    if session is None or path is not None:
-        return session, path
-    from jlremote.laptop.typed_place import is_known_host, resolved
-
-    config = invocation.context().ssh_config
-    typed = resolved(session, config)
-    is_path = "/" in session or _FILE.search(session)
-    begins_with_host = typed.host and ("@" in typed.host or is_known_host(typed.host, config))
-    if is_path and not typed.session and not begins_with_host:
-        return None, session
-    return session, None
-
-
 @command("code")
 @shared.where_argument
 @click.argument("path", required=False)
@@ -125,11 +113,10 @@ def code(
         jlr code dgx/cont1 --print            # the command, and nothing else
     """
     from jlremote.editors import code as workflow
-    from jlremote.laptop.settings import settings
 
-    chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
+    chosen = shared.setting("editor", editor=editor) or EDITORS[0]
     context = invocation.context()
-    with named_as_set(None, {"editor": editor}, ("editor",)):
+    with shared.named_as_set(None, {"editor": editor}, ("editor",)):
         opening = workflow.code(where, path, chosen, context, only_shown=only_shown)
     if as_json():
         answer_json({"editor": chosen, **vars(opening)})
@@ -138,12 +125,7 @@ def code(
 
 
 @command("config ssh")
-@click.argument(
-    "action",
-    metavar="[install|list|remove]",
-    type=click.Choice(("install", "list", "remove")),
-    default="list",
-)
+@click.argument("action", metavar="[install|list|remove]", type=_ACTIONS, default="list")
 @option("--plain", "List a block for each session, with nothing fancy.")
 @option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
 @shared.json_option("Print the block, or what was changed, as a JSON object.")
@@ -178,12 +160,8 @@ def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> N
     if not change.done:
         raise JlrError(f"left `{change.file}` as it is, because the answer was no")
     if as_json():
-        facts = {
-            "file": str(change.file),
-            "changed": bool(change.line),
-            "line": change.line or None,
-        }
-        answer_json(facts)
+        line = change.line or None
+        answer_json({"file": str(change.file), "changed": line is not None, "line": line})
     elif not change.line:
         has = "has" if action == "install" else "does not have"
         tell(f"`{change.file}` {has} the line already")
@@ -225,7 +203,7 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
 
 
 @command("local kernels")
-@click.argument("action", type=click.Choice(("install", "list", "remove")))
+@click.argument("action", type=_ACTIONS)
 @shared.session_argument
 @shared.json_option("Print a JSON array.")
 def kernels(invocation: Invocation, action: str, session: str | None) -> None:

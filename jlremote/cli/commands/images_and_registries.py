@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.options.container_flags import with_value
+from jlremote.cli.options.creation import with_value
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
@@ -51,44 +50,43 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     tables.show_reports(listed, reports.IMAGES, context, none=none)
 
 
+def _secret(text: str) -> tuple[str, Path]:
+    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    name, source = parts.get("id", ""), parts.get("src") or parts.get("source")
+    if not re.fullmatch(r"[\w.-]*\w", name, re.ASCII) or not source or len(parts) > 2:
+        raise Usage(f"`--secret {text}` is not understood", hint="write `id=NAME,src=FILE`")
+    return name, Path(source).expanduser()
+
+
 @command("image build")
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
-@option("--on-host DIR", "Build from this folder of the host; nothing is sent.", common=True)
-@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True, common=True)
+@option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
+@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True)
 @option(
     "-f --file dockerfile FILE",
     "The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
     type=click.Path(path_type=Path),
-    common=True,
 )
 @option(
     "--build-arg arguments NAME[=VALUE]",
-    "The value of an ARG, by default this machine's variable. Not for secrets: it stays "
-    "readable in the image.",
+    "The value of an ARG, by default this machine's variable. Not for secrets: the image keeps it.",
+    type=lambda item: with_value(item, "`--build-arg`"),
     multiple=True,
-    common=True,
 )
-@option("--no-cache", "Run each step anew.", common=True)
+@option("--no-cache", "Run each step anew.")
 @option("--target STAGE", "Build this stage of the Dockerfile.")
 @option("--platform PLATFORM", "Build for another platform: linux/arm64.")
 @option(
     "--secret secrets id=NAME,src=FILE",
     "A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
     "Docker needs BuildKit for it.",
+    type=_secret,
     multiple=True,
-    common=True,
 )
 @shared.image_json_option
 @shared.engine_options
-def build(
-    invocation: Invocation,
-    /,
-    *,
-    arguments: tuple[str, ...],
-    secrets: tuple[str, ...],
-    **options: Any,
-) -> None:
+def build(invocation: Invocation, /, **options: Any) -> None:
     """Build an image on a host from a local folder.
 
     FOLDER is sent over the connection, without the files that .dockerignore excludes; with
@@ -110,22 +108,10 @@ def build(
         )
     from jlremote.images import build as workflow
 
-    request = workflow.BuildRequest(
-        arguments=tuple(with_value(item, "`--build-arg`") for item in arguments),
-        secrets=dict(map(_secret, secrets)),
-        **options,
-    )
+    request = workflow.BuildRequest(**options | {"secrets": dict(options["secrets"])})
     report = workflow.build(request, invocation.context())
     short = reports.image_in_short(report.tags, report.id, report.size)
     answer_either(short, report.to_json())
-
-
-def _secret(text: str) -> tuple[str, Path]:
-    parts = dict(part.partition("=")[::2] for part in text.split(","))
-    name, source = parts.get("id", ""), parts.get("src") or parts.get("source")
-    if not re.fullmatch(r"[\w.-]*\w", name, re.ASCII) or not source or len(parts) > 2:
-        raise Usage(f"`--secret {text}` is not understood", hint="write `id=NAME,src=FILE`")
-    return name, Path(source).expanduser()
 
 
 @command("image save")
@@ -285,20 +271,16 @@ def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **op
     if forget:
         host, registry = options["host"], options["registry"]
         places = workflow.log_out(host, registry, context, options["engine"])
-        where = " and ".join(places)
-        text = (
-            f"forgot the key of {registry} for {host}, which was kept in {where}"
-            if places
-            else f"no key of {registry} is kept for {host}"
-        )
+        text = f"no key of {registry} is kept for {host}"
+        if places:
+            kept = " and ".join(places)
+            text = f"forgot the key of {registry} for {host}, which was kept in {kept}"
         answer_either(text, {"host": host, "registry": registry, "forgotten": places})
         return
     key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
     report = workflow.log_in(workflow.LoginRequest(**options, key=key), context)
-    text = f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}"
+    of, kept = f"the key of {report.user}", f"is kept in {report.kept}"
+    text = f"{report.registry} accepts {of}; it {kept}"
     if not report.accepted:
-        text = (
-            f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
-            "the first pull tests it"
-        )
+        text = f"{of} at {report.registry} {kept}; the first pull tests it"
     answer_either(text, vars(report))

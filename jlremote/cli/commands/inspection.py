@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
-from jlremote.cli.invocation import Invocation
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell, watched
+from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import is_pool
-from jlremote.text import printable
+from jlremote.text import one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jlremote.cli.screen.gpu_table import Shown
-    from jlremote.doctor.diagnosis import Finding
     from jlremote.hosts.context import Context
 
 PAUSE_SECONDS = 0.5
 POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
+_SIGNS = {
+    Mark.OK: ("✓", "green"),
+    Mark.WARNING: ("!", "yellow"),
+    Mark.FAILED: ("✗", "red"),
+    Mark.SKIPPED: ("-", None),
+}
+_NAME_WIDTH = 13
+_INDENT = " " * (4 + _NAME_WIDTH)
 
 
 @command("gpus")
@@ -57,64 +66,46 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
         jlr gpus @lab                 # all hosts of [pools.lab], in one table
         jlr gpus dgx --json | jq -r '.gpus[] | select(.state == "free") | .index'
     """
-    if watch is None:
-        _show_gpus(host, invocation.context())
-        return
-    with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-        _watch_gpus(host, watch, invocation)
+    from jlremote.cli.screen import gpu_table, tables
+
+    context, noted = invocation.context(), set[str]()
+    # That is how a watch ends.
+    with contextlib.suppress(*() if watch is None else (KeyboardInterrupt,)):
+        snapshots = _snapshots(host, watch, context, invocation)
+        if watch is not None and not as_json() and watched(sys.stdout):
+            tables.show_live(gpu_table.drawn(host, shown) for shown in snapshots)
+            return
+        for shown in snapshots:
+            if as_json():
+                answer_json(gpu_table.document(shown, host), indent=2 if watch is None else None)
+                continue
+            gpu_table.show(shown)
+            for note in gpu_table.notes_of(shown):
+                if note not in noted:
+                    context.progress.note(note)
+            noted.update(gpu_table.notes_of(shown))
+            if watch is not None:
+                answer("")
 
 
-def _show_gpus(host: str, context: Context) -> None:
-    from jlremote.cli.screen import gpu_table
+def _snapshots(
+    host: str, watch: float | None, context: Context, invocation: Invocation
+) -> Iterable[Shown]:
     from jlremote.gpus import host_gpus, pool_gpus
     from jlremote.hosts import pools
 
-    shown: gpu_table.Shown
-    if is_pool(host):
-        shown = answers = pool_gpus.of_pool(host, context)
+    if watch is None and is_pool(host):
+        answers = pool_gpus.of_pool(host, context)
         if not as_json():
             pools.note_silent(answers, context)
-    else:
-        shown = host_gpus.inventory(host, context)
-    if as_json():
-        answer_json(gpu_table.document(shown, host))
-    else:
-        _print_gpus(shown, context)
-
-
-def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
-    from jlremote.cli.screen import gpu_table, tables
-    from jlremote.gpus import host_gpus, pool_gpus
-
-    snapshots: Iterator[gpu_table.Shown]
-    context = invocation.context()
+        return [answers]
+    if watch is None:
+        return [host_gpus.inventory(host, context)]
     if is_pool(host):
         # A step for each look would bury what is watched.
-        quiet = invocation.context(silent=True)
-        snapshots = pool_gpus.watch_pool(host, max(seconds, POOL_SECONDS), quiet)
-    else:
-        snapshots = host_gpus.watch(host, seconds, context)
-    if as_json():
-        for shown in snapshots:
-            answer_json(gpu_table.document(shown, host), indent=None)
-    elif watched(sys.stdout):
-        tables.show_live(gpu_table.drawn(host, shown) for shown in snapshots)
-    else:
-        noted: set[str] = set()
-        for shown in snapshots:
-            _print_gpus(shown, context, noted)
-            answer("")
-
-
-def _print_gpus(shown: Shown, context: Context, noted: set[str] | None = None) -> None:
-    from jlremote.cli.screen import gpu_table
-
-    gpu_table.show(shown)
-    noted = set() if noted is None else noted
-    for note in gpu_table.notes_of(shown):
-        if note not in noted:
-            context.progress.note(note)
-    noted.update(gpu_table.notes_of(shown))
+        silent = invocation.context(silent=True)
+        return pool_gpus.watch_pool(host, max(watch, POOL_SECONDS), silent)
+    return host_gpus.watch(host, watch, context)
 
 
 @command("doctor")
@@ -145,7 +136,6 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
         jlr doctor dgx --report report.txt     # to attach to a bug report
         jlr doctor dgx --json | jq -r '.checks[] | select(.mark == "failed") | .mend[]'
     """
-    from jlremote.cli.screen.doctor_lines import FindingPrinter
     from jlremote.doctor import doctor as workflow
 
     request = workflow.DoctorRequest(**options)
@@ -156,7 +146,7 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
             raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
         if not report_file.parent.is_dir():
             raise Usage(f"no folder `{report_file.parent}`", hint="name a file in another one")
-    printer = FindingPrinter(quiet=invocation.quiet)
+    printer = FindingPrinter(invocation.quiet)
     findings: list[Finding] = []
     context = invocation.context(lasting=False)
     collects = as_json() or report_file is not None
@@ -182,3 +172,57 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
         return
     paths.write_new(file, text)
     tell(f"wrote `{file}`; read it once more before you send it")
+
+
+@dataclass
+class FindingPrinter:
+    """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only."""
+
+    quiet: bool
+    _group: str = ""
+    _skipped: dict[str, list[str]] = field(default_factory=dict)
+
+    def show(self, finding: Finding) -> None:
+        if finding.mark is Mark.SKIPPED and not finding.mend:
+            self._skipped.setdefault(finding.text, []).append(finding.check)
+            return
+        if self.quiet and finding.mark in (Mark.OK, Mark.SKIPPED):
+            return
+        if finding.group != self._group:
+            answer(("\n" if self._group else "") + click.style(finding.group, bold=True))
+            self._group = finding.group
+        answer("\n".join(_lines(finding)))
+
+    def close(self, verdict: Verdict) -> None:
+        """Print the checks that were not tried, and the verdict."""
+        if not self.quiet:
+            for reason, checks in self._skipped.items():
+                text = f"{', '.join(checks)}: {reason}"
+                answer("\n".join(_lines(Finding("not tried", Mark.SKIPPED, text))))
+        sign, colour = _SIGNS[verdict.mark]
+        lines = (click.style(line, bold=True) for line in _wrapped(one_line(verdict.text), 2))
+        text = f"{click.style(sign, fg=colour)} " + "\n  ".join(lines)
+        answer(f"\n{text}" if self._group else text)
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    sign, colour = _SIGNS[finding.mark]
+    dim = finding.mark is Mark.SKIPPED or None
+    first, *rest = _wrapped(one_line(finding.text), len(_INDENT))
+    begin = f"  {click.style(sign, fg=colour)} {finding.check:<{_NAME_WIDTH}}"
+    yield f"{begin}{click.style(first, dim=dim)}"
+    yield from (_INDENT + click.style(line, dim=dim) for line in rest)
+    arrow = "→ "
+    for mend in map(one_line, finding.mend):
+        # A command is not wrapped, so that it can be copied.
+        lines = _wrapped(mend, len(_INDENT + arrow)) if "`" in mend else [mend]
+        for number, line in enumerate(lines):
+            mark = " " * len(arrow) if number else arrow
+            yield f"{_INDENT}{click.style(mark + line, fg='cyan')}"
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    if not watched(sys.stdout):
+        return [text]
+    width = max(30, shutil.get_terminal_size().columns - indent)
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
-from jlremote.cli.screen.terminal import (
-    answer_each,
-    answer_either,
-    answer_json,
-    as_json,
-    shown,
-    until_ctrl_c,
-)
+from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
 from jlremote.errors import Usage
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
-    from jlremote.copies.sync import SyncRequest
     from jlremote.hosts.context import Context
 
 
@@ -81,15 +73,16 @@ def forward(
         raise Usage("`--host` needs a port", hint="as in `jlr forward 5432 --host`")
     from jlremote.sessions import further_ports
 
+    context = invocation.context()
     if auto:
         if port is not None or remove is not None:
             raise shared.refused_together("--auto", "--remove" if remove else "PORT")
-        _follow_ports(session, invocation, shared.chosen_browser(None, no_browser))
+        browser = shared.chosen_browser(None, no_browser)
+        _follow_ports(session, context, invocation.context(silent=True), browser)
         return
-    if remove is not None and port is not None:
+    if port is not None and remove is not None:
         removal = f"jlr forward {shlex.quote(session or 'SESSION')} --remove {remove}"
         raise Usage("`--remove` already names the port", hint=f"`{removal}`")
-    context = invocation.context()
     if port is not None:
         local, remote_port = port
         report = further_ports.add(session, remote_port, context, exact=local, on_host=on_host)
@@ -108,21 +101,21 @@ def forward(
     tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
 
 
-def _follow_ports(session: str | None, invocation: Invocation, browser: str | None) -> None:
+def _follow_ports(
+    session: str | None, context: Context, silent: Context, browser: str | None
+) -> None:
     from jlremote.sessions.further_ports import follow
 
-    context = invocation.context()
     context.progress.note("forwarding what begins to listen; Ctrl-C ends that and these forwards")
-    following = follow(session, invocation.context(silent=True), pages=browser != "none")
-    with until_ctrl_c(), closing(following):
+    following = follow(session, silent, pages=browser != "none")
+    with suppress(KeyboardInterrupt), closing(following):  # that is how it ends
         for port, opens in following:
             become = f" → {shown(port.address)}" if port.state == "up" else f": {port.detail}"
+            line = one_line(f"{port.port} {port.program or '-'}{become}")
             if opens:
                 shared.browse(port.address, context, browser=browser, asked=False)
             else:
-                answer_either(
-                    one_line(f"{port.port} {port.program or '-'}{become}"), port.to_json()
-                )
+                answer_either(line, port.to_json())
 
 
 @command("mount")
@@ -142,11 +135,9 @@ def mount(
     *,
     local: str | None,
     source: str | None,
+    read_only: bool,
     unmounts: bool,
-    every: bool,
-    force: bool,
-    yes: bool,
-    **options: Any,
+    **options: bool,
 ) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
@@ -170,50 +161,36 @@ def mount(
         jlr mount --unmount --all
     """
     context = invocation.context()
+    usage = "`jlr mount --unmount LOCAL`"
     if unmounts:
-        if source is not None or any(value not in (None, False) for value in options.values()):
-            raise Usage("`--unmount` takes LOCAL alone", hint="`jlr mount --unmount LOCAL`")
-        _unmount(local, context, every=every, force=force, yes=yes)
+        if source is not None or read_only:
+            raise Usage("`--unmount` takes LOCAL alone", hint=usage)
+        _unmount(local, context, **options)
         return
-    for name, given in (("all", every), ("force", force)):
-        if given:
-            raise Usage(f"`--{name}` is for `--unmount`", hint="`jlr mount --unmount LOCAL`")
-    local, source = _in_order(local, source, context)
-    if local is None:
-        if source is not None or any(value not in (None, False) for value in options.values()):
-            raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
-        _list(invocation)
-        return
-    options |= _named(source, context)
-    from jlremote.mounts import mount as workflow
-
-    request = workflow.MountRequest(local, **options)
-    report = workflow.mount(request, context)
-    made = report.record
-    text = one_line(f"{made.local} shows {made.host}:{made.remote}")
-    answer_either(text, report.to_json())
-
-
-def _in_order(
-    local: str | None, source: str | None, context: Context
-) -> tuple[str | None, str | None]:
+    if options["every"] or options["force"]:
+        which = "--all" if options["every"] else "--force"
+        raise Usage(f"`{which}` is for `--unmount`", hint=usage)
     from jlremote.laptop.typed_place import with_path
 
-    if local is None or source is None:
-        alone = source is None and local is not None and with_path(local)
-        return (source, local) if alone else (local, source)
-    if _remoteness(local, context) > _remoteness(source, context):
-        return source, local
-    return local, source
+    if local is not None and with_path(local):
+        hint = f"`jlr mount {source or '~/proj'} {local}`"
+        raise Usage(f"`{one_line(local)}` is not a folder of this machine", hint=hint)
+    if local is not None:
+        from jlremote.mounts import mount as workflow
 
+        named = _named(source, context)
+        report = workflow.mount(workflow.MountRequest(local, read_only=read_only, **named), context)
+        made = report.record
+        text = one_line(f"{made.local} shows {made.host}:{made.remote}")
+        answer_either(text, report.to_json())
+        return
+    if source is not None or read_only:
+        raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
+    from jlremote.mounts import known_mounts
 
-def _remoteness(word: str, context: Context) -> int:
-    """Return 0 for a path of this machine, 2 for HOST:DIR or a session, and 1 for other words."""
-    if word.startswith(("/", ".", "~")):
-        return 0
-    from jlremote.laptop.typed_place import resolved, with_path
-
-    return 2 if with_path(word) or resolved(word, context.ssh_config).session else 1
+    mounts = known_mounts.reports(context)
+    none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
+    tables.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
 
 
 def _named(source: str | None, context: Context) -> dict[str, Any]:
@@ -230,26 +207,17 @@ def _named(source: str | None, context: Context) -> dict[str, Any]:
     return {"session": None, "host": host, "remote": folder or "~", "on_host": True}
 
 
-def _unmount(local: str | None, context: Context, *, every: bool, force: bool, yes: bool) -> None:
+def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -> None:
     if every == (local is not None):
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
     from jlremote.mounts import unmount as workflow
 
     if local is not None:
-        done = [workflow.unmount(local, context, force=force, yes=yes)]
+        done = [workflow.unmount(local, context, **how)]
     else:
-        done = workflow.unmount_all(context, force=force, yes=yes)
+        done = workflow.unmount_all(context, **how)
     lines = ((f"unmounted {path}", {"local": path}) for path in done)
     answer_each(lines, context, none="nothing is mounted")
-
-
-def _list(invocation: Invocation) -> None:
-    from jlremote.mounts import known_mounts
-
-    context = invocation.context()
-    mounts = known_mounts.reports(context)
-    none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
-    tables.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
 
 
 @command("cp")
@@ -301,9 +269,9 @@ def sync(
     *,
     local: str | None,
     target: str | None,
-    overwrite: bool,
     watch: bool,
     dry_run: bool,
+    overwrite: bool,
 ) -> None:
     """Make a folder of a session like the folder LOCAL of this machine, by default this one.
 
@@ -322,9 +290,13 @@ def sync(
     if watch and (dry_run or as_json()):
         raise shared.refused_together("--watch", "--dry-run" if dry_run else "--json")
     from jlremote.copies import sync as workflow
+    from jlremote.laptop.typed_place import with_path
 
-    context = invocation.context()
-    request = _sync_request(local, target, overwrite=overwrite, dry=dry_run)
+    if target is None and local is not None and not local.startswith(("/", ".", "~")):
+        local, target = None, local
+    where, into = with_path(target or "") or (target, None)
+    folder, context = Path(local or ".").expanduser(), invocation.context()
+    request = workflow.SyncRequest(folder, where, into or None, overwrite=overwrite, dry=dry_run)
     result = workflow.sync(request, context)
     if as_json():
         answer_json(vars(result))
@@ -337,18 +309,3 @@ def sync(
         from jlremote.copies import sync_watch
 
         sync_watch.watch(request, context)
-
-
-def _sync_request(
-    local: str | None, target: str | None, *, overwrite: bool, dry: bool
-) -> SyncRequest:
-    from pathlib import Path
-
-    from jlremote.copies.sync import SyncRequest
-    from jlremote.laptop.typed_place import with_path
-
-    if target is None and local is not None and not local.startswith(("/", ".", "~")):
-        local, target = None, local
-    where, into = with_path(target or "") or (target, None)
-    folder = Path(local or ".").expanduser()
-    return SyncRequest(folder, where, into or None, overwrite=overwrite, dry=dry)

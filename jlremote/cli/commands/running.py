@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command
 from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import cluster, container_flags, shared
-from jlremote.cli.options.shared import named_as_set
+from jlremote.cli.options import creation, shared
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -26,50 +24,36 @@ if TYPE_CHECKING:
 @command("run", takes_command=True)
 @click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @click.argument("notebook", required=False)
-@option(
+@shared.session_option(
     "--in inside SESSION",
     "Run in this session or running container.",
-    group="Session",
     shell_complete=candidates.containers,
     common=True,
 )
-@option(
+@shared.session_option(
     "-p --parameter parameters NAME=VALUE",
     "Set a variable of the notebook, as papermill does. Repeatable.",
-    group="Session",
     multiple=True,
 )
-@option(
-    "-k --kernel KIND",
-    "Run the notebook with this kind of kernel. Default: the one that it names.",
-    group="Session",
+@shared.session_option(
+    "-k --kernel KIND", "Run the notebook with this kind of kernel. Default: the one that it names."
 )
-@option(
-    "--sync [=DIR]",
-    "Send this folder, or DIR, there; run in it.",
-    group="Session",
-    flag_value=".",
-    common=True,
+@shared.session_option(
+    "--sync [=DIR]", "Send this folder, or DIR, there; run in it.", flag_value=".", common=True
 )
-@option(
+@shared.session_option(
     "--back GLOB",
     "With --sync: copy these files of it to DIR at the end. Repeatable.",
-    group="Session",
     multiple=True,
 )
-@option(
-    "--name NAME",
-    "Name of the job. Default: random.",
-    group="Session",
-    common=True,
-)
-@option("-d --detach", "Print the job's name and do not wait.", group="Session", common=True)
-@option("-i --interactive", "With --image: pass this command's stdin to the job.", group="Session")
-@option("-t --tty terminal", "With --image: a terminal, this one.", group="Session", common=True)
+@shared.session_option("--name NAME", "Name of the job. Default: random.", common=True)
+@shared.session_option("-d --detach", "Print the job's name and do not wait.", common=True)
+@shared.session_option("-i --interactive", "With --image: pass this command's stdin to the job.")
+@shared.session_option("-t --tty terminal", "With --image: a terminal, this one.", common=True)
 @detach_keys_option
-@container_flags.creation_options
-@cluster.cluster_options
-@cluster.launcher_options
+@creation.creation_options
+@creation.cluster_options
+@creation.launcher_options
 @shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
 def run(
     invocation: Invocation,
@@ -77,13 +61,7 @@ def run(
     *,
     place: str | None,
     notebook: str | None,
-    parameters: tuple[str, ...],
-    kernel: str | None,
-    inside: str | None,
     sync: str | None,
-    back: tuple[str, ...],
-    name: str | None,
-    wait: str | None,
     command: tuple[str, ...],
     **options: Any,
 ) -> int:
@@ -133,11 +111,12 @@ def run(
     """
     if notebook is None and place is not None and place.endswith(".ipynb"):
         place, notebook = None, place
-    command = _of_notebook(notebook, kernel, parameters, command)
+    command = _of_notebook(notebook, options.pop("kernel"), options.pop("parameters"), command)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {place or 'HOST'} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
         raise shared.refused_together("-t", "--json")
+    back: tuple[str, ...] = options.pop("back")
     _check_sync(sync, back, options)
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
@@ -145,14 +124,14 @@ def run(
     from jlremote.jobs.follow import CtrlC
 
     context = invocation.context()
-    host, inside = _where(place, inside, context)
-    host = shared.host_of(host, inside, options, context, waits=wait is not None)
-    how, others = cluster.parted(host, options)
-    with named_as_set(host, {**options, "host": host}):
-        request = replace(_request(host, command, name, inside, others, how), **watched)
-        request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
+    host, inside = _where(place, options.pop("inside"), context)
+    given = {"container": options.pop("name"), "wait": options.pop("wait")}
+    host = shared.host_of(host, inside, options, context, waits=given["wait"] is not None)
+    how, others = creation.parted(host, options)
+    with shared.named_as_set(host, {**options, "host": host}):
+        request = _request(host, command, inside, others, how, watched, given)
         if how is not None and options["dry_run"]:
-            cluster.show_estimate(host, how, context)
+            creation.show_estimate(host, how, context)
             return 0
         folder = None
         if sync is not None:
@@ -220,7 +199,7 @@ def _where(place: str | None, inside: str | None, context: Context) -> tuple[str
     if typed is not None and "/" not in inside:
         return str(typed.host), inside  # it need not be known here
     meant = resolved(inside, context.ssh_config, context.progress.note)
-    if meant.host is None and (host := shared.host_of_settings()):
+    if meant.host is None and (host := shared.setting("host")):
         return host, inside
     if meant.host is None or meant.name is None:
         record = chosen(inside, context)
@@ -234,10 +213,7 @@ def _where(place: str | None, inside: str | None, context: Context) -> tuple[str
 
 
 def _of_notebook(
-    notebook: str | None,
-    kernel: str | None,
-    parameters: tuple[str, ...],
-    command: tuple[str, ...],
+    notebook: str | None, kernel: str | None, parameters: tuple[str, ...], command: tuple[str, ...]
 ) -> tuple[str, ...]:
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
@@ -270,45 +246,39 @@ def _interaction(options: dict[str, Any]) -> dict[str, Any]:
 def _request(
     host: str,
     command: tuple[str, ...],
-    name: str | None,
     inside: str | None,
     options: dict[str, Any],
     how: Scheduled | None,
+    watched: dict[str, Any],
+    given: dict[str, Any],
 ) -> RunRequest:
     from jlremote.hosts.requests import RunRequest, StartRequest, container_options
 
-    chosen = container_flags.settled(host, options)
+    chosen = creation.settled(host, options)
+    runtime = chosen.get("runtime")
     if how is not None:
-        if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
+        _check_beside_slurm(inside, options)
+        if options["image"] is None and runtime not in IMAGE_RUNTIMES:
             chosen.pop("image", None)  # one of the settings is an engine's
-        _refuse_beside_slurm(inside, options, chosen)
-    elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
+    if inside is None and (runtime in IMAGE_RUNTIMES if how is None else "image" in chosen):
+        creation.refuse_of_engines(options, runtime or IMAGE_RUNTIMES[0], "packages")
+    elif how is not None:
+        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+    elif inside is not None or runtime == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
-        container_flags.refuse_creation(
-            options, elsewhere, "env", "env_file", "workdir", "user", "rm"
-        )
-    elif chosen.get("runtime") in IMAGE_RUNTIMES:
-        container_flags.refuse_of_engines(options, chosen["runtime"], "packages")
+        own = ("env", "env_file", "workdir", "user", "rm")
+        creation.refuse_creation(options, elsewhere, *own)
     container = container_options(chosen)
-    fields = container_flags.request_fields(StartRequest, chosen)
     # Of the settings, `container` and `idle-stop` are those of sessions.
-    fields |= {"container": name, "idle_stop": None}
+    fields = creation.request_fields(StartRequest, chosen) | {"idle_stop": None} | given
     if inside is not None:
         fields.pop("image", None)
     # The engine must not delete the job before its output was read.
     where = StartRequest(host, options=replace(container, remove=None), **fields)
-    return RunRequest(where, command, inside, how, remove=bool(container.remove))
+    return RunRequest(where, command, inside, how, remove=bool(container.remove), **watched)
 
 
-def _refuse_beside_slurm(
-    inside: str | None, options: dict[str, Any], chosen: dict[str, Any]
-) -> None:
-    if "image" in chosen:
-        container_flags.refuse_of_engines(
-            options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages"
-        )
-    else:
-        container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+def _check_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
     if inside is not None:
         raise shared.refused_together("--in", "--slurm")
     if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import cluster, container_flags, shared
-from jlremote.cli.options.shared import named_as_set
+from jlremote.cli.options import creation, shared
 from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import JlrError, Usage
@@ -32,80 +29,55 @@ if TYPE_CHECKING:
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
-@container_flags.creation_options
+@creation.creation_options
 @shared.python_options
-@cluster.cluster_options
-@cluster.reach_option
+@creation.cluster_options
+@creation.reach_option
 @option(
     "--renew",
     "Queue a job that follows the one of this session, before its time limit ends that.",
     group="Cluster",
 )
-@option(
+@shared.jupyter_option(
     "--idle-stop TIME",
     "After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
     "their page open, then Jupyter. Default: off.",
-    group="Jupyter",
 )
-@option(
-    "--record/--no-record",
-    "Keep what cells print on the host, for `jlr output`. Default: yes.",
-    group="Jupyter",
+@shared.jupyter_option(
+    "--record/--no-record", "Keep what cells print on the host, for `jlr output`. Default: yes."
 )
-@option(
+@shared.jupyter_option(
     "--allow-unauthenticated allow_open",
     "Forward a running server that asks for neither token nor password.",
-    group="Jupyter",
 )
-@option(
+@shared.jupyter_option(
     "--server PORT",
     "Use the Jupyter server on this port, if several run in the container.",
-    group="Jupyter",
     type=shared.port,
 )
 @shared.shared_option
-@option(
-    "--port PORT",
-    "Use exactly this local port; fail if it is taken.",
-    group="This machine",
-    type=shared.port,
+@shared.machine_option(
+    "--port PORT", "Use exactly this local port; fail if it is taken.", type=shared.port
 )
-@option(
-    "--forward forwarded PORT",
+@shared.machine_option(
+    "--forward ports PORT",
     "Also forward this port of the container, for example TensorBoard's. Repeatable.",
-    group="This machine",
     multiple=True,
     type=shared.port,
     common=True,
 )
-@option(
+@shared.machine_option(
     "--forward-auto/--no-forward-auto",
     "Forward what listens there, as `jlr forward --auto` does, until `jlr stop`. Default: no.",
-    group="This machine",
 )
-@option(
-    "--sync [=DIR]",
-    "Send this folder, or DIR, there once it runs (`jlr sync`).",
-    group="This machine",
-    flag_value=".",
+@shared.machine_option(
+    "--sync [=DIR]", "Send this folder, or DIR, there once it runs (`jlr sync`).", flag_value="."
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
 @option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
-    invocation: Invocation,
-    /,
-    *,
-    no_browser: bool,
-    dry_run: bool,
-    sync: str | None,
-    renew: bool,
-    forwarded: tuple[int, ...],
-    allow_open: bool,
-    as_shared: bool,
-    server: int | None,
-    wait: str | None,
-    **options: Any,
+    invocation: Invocation, /, *, renew: bool, dry_run: bool, sync: str | None, **options: Any
 ) -> None:
     """Start or reuse a session and open it in the browser.
 
@@ -141,42 +113,44 @@ def start(
         jlr start dgx cont1 --no-browser --json | jq -r .url
         jlr start dgx cont1 --image torch --dry-run
     """
+    context = invocation.context()
     if renew:
-        _renew(options | {"sync": sync}, invocation.context())
+        _renew(options | {"dry_run": dry_run, "sync": sync}, context)
         return
     cancels, typed = options["cancel_on_interrupt"], options["host"]
-    context = invocation.context()
-    options = _with_place(container_flags.after_dashes(options), context)
-    name, waits = options["container"], wait is not None
+    given = {name: options.pop(name) for name in ("allow_open", "as_shared", "server", "wait")}
+    ports, no_browser = options.pop("ports"), options.pop("no_browser")
+    options = _with_place(creation.after_dashes(options), context)
+    name, waits = options["container"], given["wait"] is not None
     host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
-    how, options = cluster.parted(host, options)
-    with named_as_set(host, {**options, "host": typed}):
-        chosen = container_flags.settled(host, options)
-        if how is not None:
-            if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
-                container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
-        elif chosen.get("runtime") == "none":
-            container_flags.refuse_creation(options, "--runtime none")
-        if chosen.get("runtime") in IMAGE_RUNTIMES:
-            container_flags.refuse_of_engines(options, chosen["runtime"])
-        request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
-        request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
-        request = replace(request, wait=shared.waiting(wait))
+    how, options = creation.parted(host, options)
+    given |= {"scheduled": how, "cancel_on_interrupt": cancels}
+    with shared.named_as_set(host, {**options, "host": typed}):
+        chosen = creation.settled(host, options)
+        runtime = chosen.get("runtime")
+        if how is None and runtime == "none":
+            creation.refuse_creation(options, "--runtime none")
+        elif how is not None and options["image"] is None and runtime not in IMAGE_RUNTIMES:
+            creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
+        if runtime in IMAGE_RUNTIMES:
+            creation.refuse_of_engines(options, runtime)
+        request = _request(host, chosen, ports, given)
         if dry_run:
-            if how is None:
-                _show_plan(request, context)
-            else:
-                cluster.show_estimate(host, how, context)
+            _show_plan(request, context)
             return
-        shared.check_browser(None if no_browser else options["browser"])
-        report = _start(request, context)
-        unsent = None if sync is None else _sync(sync, f"{report.host}/{report.name}", context)
-        urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
-        answer_either(urls, report.to_json())
-        _explain(report, context)
-        shared.follow_ports(report.host, report.name)
-        browser = "none" if no_browser else chosen.get("browser")
+        browser = "none" if no_browser else options["browser"]
+        shared.check_browser(browser)
+        from jlremote.hosts.links import begin
+
+        begin(request.host, context)
+        # These imports are slow, and so is the start of the link, which goes on meanwhile.
+        from jlremote.sessions import start as workflow
+
+        report = workflow.start(request, context)
+        unsent = None if sync is None else _sync(sync, report, context)
+        _tell(report, context)
         asked = options["browser"] is not None
+        browser = browser or chosen.get("browser")
         shared.browse(report.address, context, browser=browser, asked=asked)
         if unsent is not None:  # the session runs all the same
             raise unsent
@@ -201,34 +175,24 @@ def _renew(options: dict[str, Any], context: Context) -> None:
 
 def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
     word, container = options["host"], options["container"]
-    if word is None:
-        return _with_latest(options)
-    typed = shared.resolved_host(word, context)
-    if typed.name is not None and container not in (None, typed.name):
-        raise Usage(
-            f"`{word}` and `{container}` both name a session",
-            hint=f"`jlr start {typed.host}/{typed.name}`, or `jlr start {typed.host} {container}`",
-        )
-    return options | {"host": typed.host, "container": typed.name or container}
-
-
-def _with_latest(options: dict[str, Any]) -> dict[str, Any]:
-    from jlremote.laptop import sessions
-
-    if host := shared.host_of_settings(options["profile"]):
+    if word is not None:
+        typed = shared.resolved_host(word, context)
+        if typed.name is not None and container not in (None, typed.name):
+            raise Usage(
+                f"`{word}` and `{container}` both name a session",
+                hint=f"`jlr start {typed.host}/{typed.name}`, or "
+                f"`jlr start {typed.host} {container}`",
+            )
+        return options | {"host": typed.host, "container": typed.name or container}
+    if host := shared.setting("host", profile=options["profile"]):
         return options | {"host": host}
-    latest = next(iter(sessions.load_all()), None)
-    if latest is None:
-        raise Usage(
-            "missing HOST; usage: jlr start HOST CONTAINER",
-            hint="`jlr config set host dgx` makes dgx the default",
-        )
+    latest = shared.latest_session("HOST CONTAINER")
     runtime = options["runtime"] or latest.runtime
     return options | {"host": latest.host, "container": latest.name, "runtime": runtime}
 
 
 def _request(
-    host: str, chosen: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool, as_shared: bool
+    host: str, chosen: dict[str, Any], ports: tuple[int, ...], given: dict[str, Any]
 ) -> StartRequest:
     from jlremote.hosts.requests import StartRequest, container_options
     from jlremote.laptop.sessions import PortRecord
@@ -237,46 +201,37 @@ def _request(
         raise shared.refused_together("--python", "--conda-env")
     if "idle-stop" in chosen:
         chosen["idle-stop"] = seconds_of(chosen["idle-stop"], "`--idle-stop`")
-    return StartRequest(
-        host=host,
-        ports=tuple(PortRecord(port, port) for port in ports),
-        allow_open=allow_open,
-        as_shared=as_shared,
-        options=container_options(chosen),
-        **container_flags.request_fields(StartRequest, chosen),
-    )
-
-
-def _start(request: StartRequest, context: Context) -> SessionReport:
-    from jlremote.hosts.links import begin
-
-    begin(request.host, context)
-    # These imports are slow, and so is the start of the link, which goes on meanwhile.
-    from jlremote.sessions import start as workflow
-
-    return workflow.start(request, context)
-
-
-def _sync(local: str, session: str, context: Context) -> JlrError | None:
-    from jlremote.copies import sync as workflow
-
-    try:
-        workflow.sync_all(workflow.SyncRequest(Path(local).expanduser(), session), context)
-    except JlrError as failure:
-        return failure
-    return None
-
-
-def _explain(report: SessionReport, context: Context) -> None:
-    if report.detail:
-        context.progress.note(report.detail)
-    if report.started_here and (rule := reports.idle_stop_in_words(report.idle_stop)):
-        context.progress.note(f"idle stop {rule}")
+    forwarded = tuple(PortRecord(port, port) for port in ports)
+    fields = creation.request_fields(StartRequest, chosen) | given
+    return StartRequest(host, ports=forwarded, options=container_options(chosen), **fields)
 
 
 def _show_plan(request: StartRequest, context: Context) -> None:
+    if request.scheduled is not None:
+        creation.show_estimate(request.host, request.scheduled, context)
+        return
     from jlremote.place.host.shell_text import in_short
     from jlremote.sessions.start import plan
 
     commands = plan(request, context)
     answer_either("\n".join(map(in_short, commands)), {"commands": list(commands)})
+
+
+def _sync(local: str, report: SessionReport, context: Context) -> JlrError | None:
+    from jlremote.copies.sync import SyncRequest, sync_all
+
+    try:
+        sync_all(SyncRequest(Path(local).expanduser(), f"{report.host}/{report.name}"), context)
+    except JlrError as failure:
+        return failure
+    return None
+
+
+def _tell(report: SessionReport, context: Context) -> None:
+    urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
+    answer_either(urls, report.to_json())
+    if report.detail:
+        context.progress.note(report.detail)
+    if report.started_here and (rule := reports.idle_stop_in_words(report.idle_stop)):
+        context.progress.note(f"idle stop {rule}")
+    shared.follow_ports(report.host, report.name)

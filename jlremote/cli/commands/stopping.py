@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command, option, options
+from jlremote.cli.command import Invocation, command, option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_each, answer_either, shown
 from jlremote.errors import JlrError, Usage
@@ -18,7 +17,6 @@ from jlremote.errors import JlrError, Usage
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
     from jlremote.hosts.requests import StopRequest
-    from jlremote.jobs.known_jobs import JobHandle
     from jlremote.sessions.stop import StopReport
 
 
@@ -44,9 +42,7 @@ _of_jobs = options(
 @command("stop")
 @_of_sessions
 @option("--container", "Stop the container too.")
-def stop(
-    invocation: Invocation, /, *, chosen: tuple[str, ...], every: bool, **options: bool
-) -> None:
+def stop(invocation: Invocation, /, **options: Any) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
     The container keeps running, unless you use --container; `jlr rm` deletes it. Busy kernels,
@@ -64,16 +60,12 @@ def stop(
         jlr stop dgx/cont1 --container
         jlr stop cont1 cont2
     """
-    from jlremote.hosts.requests import StopRequest
-
-    _stop(invocation, chosen, StopRequest(**options), every=every)
+    _stop(invocation, **options)
 
 
 @command("rm")
 @_of_sessions
-def remove(
-    invocation: Invocation, /, *, chosen: tuple[str, ...], every: bool, **options: bool
-) -> None:
+def remove(invocation: Invocation, /, **options: Any) -> None:
     """Stop a session and delete its container, with all its files outside volumes.
 
     On a terminal it says what is lost, and asks. Busy kernels, shells, jobs and other programs in
@@ -85,14 +77,12 @@ def remove(
         jlr rm dgx/cont1 --force
         jlr rm cont1 cont2 --yes
     """
-    from jlremote.hosts.requests import StopRequest
-
-    _stop(invocation, chosen, StopRequest(**options, remove=True), every=every)
+    _stop(invocation, **options, remove=True)
 
 
 @command("job stop")
 @_of_jobs
-def stop_job(invocation: Invocation, chosen: tuple[str, ...], force: bool, yes: bool) -> None:
+def stop_job(invocation: Invocation, /, **options: Any) -> None:
     """Stop a job; its output stays.
 
     It gets SIGTERM, and is killed after ten seconds, or at once with --force, which asks first.
@@ -101,14 +91,12 @@ def stop_job(invocation: Invocation, chosen: tuple[str, ...], force: bool, yes: 
         jlr job stop train-3f2a
         jlr job stop dgx/sweep-0 dgx/sweep-1 --force --yes
     """
-    from jlremote.hosts.requests import StopRequest
-
-    _stop_jobs(invocation, chosen, StopRequest(force=force, yes=yes))
+    _stop(invocation, **options, jobs=True)
 
 
 @command("job rm")
 @_of_jobs
-def remove_job(invocation: Invocation, chosen: tuple[str, ...], force: bool, yes: bool) -> None:
+def remove_job(invocation: Invocation, /, **options: Any) -> None:
     """Stop a job and delete it with its output and exit code.
 
     On a terminal it says what is lost, and asks.
@@ -117,9 +105,7 @@ def remove_job(invocation: Invocation, chosen: tuple[str, ...], force: bool, yes
         jlr job rm train-3f2a
         jlr job rm dgx/sweep-0 dgx/sweep-1 --yes
     """
-    from jlremote.hosts.requests import StopRequest
-
-    _stop_jobs(invocation, chosen, StopRequest(force=force, yes=yes, remove=True))
+    _stop(invocation, **options, jobs=True, remove=True)
 
 
 @command("restart")
@@ -196,73 +182,49 @@ def disconnect(
 
 
 def _stop(
-    invocation: Invocation, chosen: tuple[str, ...], request: StopRequest, *, every: bool
+    invocation: Invocation,
+    *,
+    chosen: tuple[str, ...],
+    every: bool = False,
+    jobs: bool = False,
+    **options: bool,
 ) -> None:
+    from jlremote.hosts.requests import StopRequest
+    from jlremote.sessions import stop as workflow
+
+    request, context = StopRequest(**options), invocation.context()
     if every and chosen:
-        verb, *options = request.command.split()
-        named = shlex.join(("jlr", verb, *chosen, *options))
+        verb, *flags = request.command.split()
+        named = shlex.join(("jlr", verb, *chosen, *flags))
         raise Usage(
             "`--all` and a session cannot be combined", hint=f"`{named}` takes only what is named"
         )
-    context = invocation.context()
-    if every:
-        from jlremote.sessions import stop as workflow
-
-        _answer(workflow.stop_all(request, context), context)
-    else:
-        names = chosen or (None,)
-        _answer(_each(names, lambda name: _stopped(name, request, context)), context)
-
-
-def _stop_jobs(invocation: Invocation, chosen: tuple[str, ...], request: StopRequest) -> None:
-    from jlremote.jobs import known_jobs
-
-    context = invocation.context()
-
-    def stopped(name: str | None) -> StopReport:
-        return _stopped_job(known_jobs.find(name, context), request, context)
-
-    _answer(_each(chosen, stopped), context)
-
-
-def _answer(done: Iterator[StopReport], context: Context) -> None:
+    stopped = _each(chosen, request, context, jobs=jobs)
     lines = (
         (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
-        for one in done
+        for one in (workflow.stop_all(request, context) if every else stopped)
     )
     answer_each(lines, context, none="no sessions")
 
 
 def _each(
-    chosen: Sequence[str | None], stopped: Callable[[str | None], StopReport]
+    chosen: tuple[str, ...], request: StopRequest, context: Context, *, jobs: bool
 ) -> Iterator[StopReport]:
+    from jlremote.jobs import known_jobs
     from jlremote.sessions import stop as workflow
 
     refused = []
-    for name in dict.fromkeys(chosen):
+    for name in dict.fromkeys(chosen or (None,)):
         try:
-            yield stopped(name)
+            job = (known_jobs.find if jobs else known_jobs.meant)(name, context)
+            if job is None:
+                yield workflow.stop(name, request, context)
+            elif request.container:
+                raise Usage(f"`{name}` is a job", hint="`--container` is for sessions")
+            else:
+                done = known_jobs.stop(job, request, context)
+                yield workflow.StopReport(job.job.name, job.host.name, tuple(done))
         except JlrError as error:
             refused.append(error)
     if failure := workflow.together(refused):
         raise failure
-
-
-def _stopped(name: str | None, request: StopRequest, context: Context) -> StopReport:
-    from jlremote.jobs import known_jobs
-    from jlremote.sessions import stop as workflow
-
-    job = known_jobs.meant(name, context)
-    if job is None:
-        return workflow.stop(name, request, context)
-    if request.container:
-        raise Usage(f"`{name}` is a job", hint="`--container` is for sessions")
-    return _stopped_job(job, request, context)
-
-
-def _stopped_job(job: JobHandle, request: StopRequest, context: Context) -> StopReport:
-    from jlremote.jobs import known_jobs
-    from jlremote.sessions.stop import StopReport
-
-    done = known_jobs.stop(job, request, context)
-    return StopReport(job.job.name, job.host.name, tuple(done))

@@ -6,27 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import (
-    announce,
-    answer,
-    answer_either,
-    answer_json,
-    as_json,
-    shown,
-    tell,
-)
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jlremote.laptop.settings.settings import Origin
     from jlremote.listing.session_report import SessionReport
 
+_SHELLS = ("bash", "zsh", "fish", "powershell")
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config --all` lists them.
 #
@@ -43,11 +33,7 @@ _NEW_FILE = """\
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
 @shared.json_option("Print a JSON array.")
 def show_config(
-    _invocation: Invocation,
-    host: str | None,
-    every: bool,
-    path: bool,
-    edit: bool,
+    _invocation: Invocation, host: str | None, every: bool, path: bool, edit: bool
 ) -> None:
     """Show what is set, and the source of each setting.
 
@@ -60,6 +46,7 @@ def show_config(
         jlr config dgx --json | jq '.[] | select(.option == "image")'
         cat "$(jlr config --path)"
     """
+    from jlremote.laptop import paths
     from jlremote.laptop.settings import settings
 
     file = settings.config_file()
@@ -67,13 +54,17 @@ def show_config(
         answer_either(str(file), {"path": str(file)})
         return
     if edit:
-        _edit(file)
+        if not file.exists():
+            paths.write_whole(file.resolve(), _NEW_FILE)
+        try:
+            click.edit(filename=str(file))
+        except click.ClickException as failure:
+            hint = "set VISUAL or EDITOR to an editor"
+            raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
     origins = settings.load().origins(host, {})
-    if edit:
-        return
-    if as_json():
+    if as_json() and not edit:
         answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
-    else:
+    elif not edit:
         _show(origins, every=every)
 
 
@@ -109,10 +100,11 @@ def _show(origins: list[Origin], *, every: bool) -> None:
     from jlremote.cli.screen import tables
     from jlremote.laptop.settings.options import KINDS
 
+    words: dict[object, str] = {True: "yes", False: "no"}
     rows = [
-        (origin.option, _in_words(origin.value), origin.place)
-        for origin in origins
-        if every or origin.is_set
+        (o.option, words[o.value] if isinstance(o.value, bool) else str(o.value), o.place)
+        for o in origins
+        if every or o.is_set
     ]
     if every:
         settled = {origin.option for origin in origins}
@@ -121,22 +113,6 @@ def _show(origins: list[Origin], *, every: bool) -> None:
         tables.show_table(("OPTION", "VALUE", "FROM"), rows)
     else:
         tell("nothing is set; `jlr config --all` shows every option")
-
-
-def _in_words(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _edit(file: Path) -> None:
-    from jlremote.laptop import paths
-
-    if not file.exists():
-        paths.write_whole(file.resolve(), _NEW_FILE)
-    try:
-        click.edit(filename=str(file))
-    except click.ClickException as failure:
-        hint = "set VISUAL or EDITOR to an editor"
-        raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
 
 
 @command("config notify")
@@ -152,16 +128,18 @@ def notify(_invocation: Invocation) -> None:
         jlr config notify
         jlr config set notify true
     """
+    from jlremote.cli.screen.terminal import announce
+
+    words = {
+        "desktop": "a notice is on the desktop",
+        "terminal": "this desktop shows no notices; the terminal's bell and title tell",
+    }
     way = announce("jlr", "this is a test of notices")
     if way is None:
         raise JlrError(
             "there is neither a desktop nor a terminal to tell",
             hint="run it in a terminal of your desktop",
         )
-    words = {
-        "desktop": "a notice is on the desktop",
-        "terminal": "this desktop shows no notices; the terminal's bell and title tell",
-    }
     answer(words[way])
 
 
@@ -200,12 +178,7 @@ def demo(invocation: Invocation, no_browser: bool) -> None:
 
 
 @command("completion")
-@click.argument(
-    "shell",
-    required=False,
-    metavar="[SHELL]",
-    type=click.Choice(["bash", "zsh", "fish", "powershell"]),
-)
+@click.argument("shell", required=False, metavar="[SHELL]", type=click.Choice(_SHELLS))
 @option("--install", "Write it where the shell finds it, and say what else it needs.")
 def completion(_invocation: Invocation, shell: str | None, install: bool) -> None:
     """Print the completion script for your shell, or install it.
@@ -220,13 +193,13 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
         jlr completion --install zsh
         jlr completion fish > /usr/share/fish/vendor_completions.d/jlr.fish
     """
-    from jlremote.cli.completion import shell_answers, shell_setup
+    from jlremote.cli.completion import shell_answers
 
-    shell = shell or shell_setup.users_shell()
+    shell = shell or shell_answers.users_shell()
     if not install:
         answer(shell_answers.script(shell), newline=False)
         return
-    file, command = shell_setup.install(shell)
+    file, command = shell_answers.install(shell)
     answer(f"wrote {file}")
     if command:
         answer(f"if a new {shell} does not complete `jlr`, run this once in it:\n\n    {command}\n")

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote import times
-from jlremote.cli.command import command, option
+from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.program_output import CellOutput, JobOutput
@@ -59,14 +57,18 @@ def list_sessions(
     if (typed is None and watch) or (typed is not None and typed.name is not None):
         if every:
             raise Usage("`--all` is for a host", hint="leave it out")
-        # What later looks wait for would be drawn over what is watched.
-        _show_session(place, context, invocation.context(silent=True) if watch else None)
+        _show_session(place, invocation, watch=watch)
     elif watch:
         raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
-    elif every:
-        _list_containers(host, context)
-    else:
+    elif not every:
         _list_sessions(host, context)
+    elif host is None:
+        raise Usage("`--all` needs a host", hint="`jlr list` shows the hosts of your sessions")
+    else:
+        from jlremote.listing.listing import containers
+
+        listed, none = containers(host, context), f"no containers on `{host}`"
+        tables.show_reports(listed, reports.CONTAINERS, context, none=none)
 
 
 def _list_sessions(host: str | None, context: Context) -> None:
@@ -75,41 +77,38 @@ def _list_sessions(host: str | None, context: Context) -> None:
     listed = listing.reports(context, host)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start --help` says how to start one"
-    tables.show_reports(listed, reports.session_columns(listed), context, none=none)
+    some_on_cluster = any(report.job for report in listed)
+    columns = {**reports.SESSIONS, **(reports.JOB if some_on_cluster else {})}
+    tables.show_reports(listed, columns, context, none=none)
     if as_json():
         return
-    _show_reasons(listed)
+    explained = [(report, report.detail) for report in listed if report.detail]
+    kept = ((report, ", ".join(report.awake or ())) for report in listed)
+    explained += [(report, f"kept from its idle stop by {why}") for report, why in kept if why]
+    if explained:
+        answer("")
+    for report, why in explained:
+        answer(one_line(f"{report.host}/{report.name}: {why}"))
     mounts = [mount for report in listed for mount in report.mounts]
-    tables.show_section(mounts, reports.MOUNTS)
-    for reason in reports.mount_reasons(mounts):
-        answer(reason)
+    tables.show_section(mounts, reports.MOUNTS, reports.mount_reasons)
     running_one = next((report for report in listed if report.state == "running"), None)
     if running_one:
         command = f"`jlr open {running_one.host}/{running_one.name}`"
         context.progress.note(f"`running` is not forwarded here; {command} forwards it")
 
 
-def _list_containers(host: str | None, context: Context) -> None:
-    if host is None:
-        raise Usage("`--all` needs a host", hint="`jlr list` shows the hosts of your sessions")
-    from jlremote.listing.listing import containers
-
-    listed, none = containers(host, context), f"no containers on `{host}`"
-    tables.show_reports(listed, reports.CONTAINERS, context, none=none)
-
-
-def _show_session(session: str | None, context: Context, later: Context | None) -> None:
-    if later is not None:
-        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch(session, context, later)
-        return
+def _show_session(session: str | None, invocation: Invocation, *, watch: bool) -> None:
     from jlremote.listing.listing import report
 
-    shown = report(session, context, listening=True)
-    if as_json():
-        answer_json(shown.to_json())
+    context = invocation.context()
+    if watch:
+        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+            # What later looks wait for would be drawn over what is watched.
+            _watch(session, context, invocation.context(silent=True))
+    elif as_json():
+        answer_json(report(session, context, listening=True).to_json())
     else:
-        _show(shown)
+        _show(report(session, context, listening=True))
 
 
 def _watch(session: str | None, context: Context, later: Context) -> None:
@@ -137,20 +136,9 @@ def _show(report: SessionReport) -> None:
     for line in reports.session_lines(report):
         answer(line)
     tables.show_section(report.kernels or (), reports.KERNELS)
-    tables.show_section(report.ports, {**reports.PORTS, "PROGRAM": lambda one: one.program or "-"})
-    tables.show_section(report.mounts, reports.MOUNTS)
-    for reason in (*reports.port_reasons(report.ports), *reports.mount_reasons(report.mounts)):
-        answer(reason)
-
-
-def _show_reasons(listed: list[SessionReport]) -> None:
-    explained = [(report, report.detail) for report in listed if report.detail]
-    kept = ((report, ", ".join(report.awake or ())) for report in listed)
-    explained += [(report, f"kept from its idle stop by {why}") for report, why in kept if why]
-    if explained:
-        answer("")
-    for report, why in explained:
-        answer(one_line(f"{report.host}/{report.name}: {why}"))
+    ports = {**reports.PORTS, "PROGRAM": lambda one: one.program or "-"}
+    tables.show_section(report.ports, ports, reports.port_reasons)
+    tables.show_section(report.mounts, reports.MOUNTS, reports.mount_reasons)
 
 
 @command("logs")
@@ -163,9 +151,7 @@ def _show_reasons(listed: list[SessionReport]) -> None:
 )
 @shared.since_option
 @option("--container", "Show the log of the container's own program.")
-def logs(
-    invocation: Invocation, /, *, session: str | None, tail: int | None, **options: Any
-) -> None:
+def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> None:
     """Show the log of a session's Jupyter server, or the output of a job.
 
     SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
@@ -181,11 +167,9 @@ def logs(
     from jlremote.jobs import known_jobs
     from jlremote.sessions.logs import log
 
-    if options["since"] is not None:
-        options["since"] = times.since(options["since"], "`--since`")
-    elif tail is None:
-        tail = _LINES
-    request, context = LogRequest(tail=tail, **options), invocation.context()
+    if options["since"] is options["tail"] is None:
+        options["tail"] = _LINES
+    request, context = LogRequest(**options), invocation.context()
     if job := known_jobs.meant(session, context):
         known_jobs.log(job, JobOutput().show, request)
         return
@@ -198,9 +182,7 @@ def logs(
 @option("-f --follow", "Follow the output until Ctrl-C; the job runs on.")
 @option("-n --tail N", "Start with the last N lines. Default: all.", type=shared.number(0))
 @shared.since_option
-def job_logs(
-    invocation: Invocation, job: str | None, follow: bool, tail: int | None, since: str | None
-) -> None:
+def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> None:
     """Show the output of a job; its stdout and stderr are kept apart, byte for byte.
 
     Default: the latest job of this machine.
@@ -213,9 +195,8 @@ def job_logs(
     from jlremote.hosts.requests import LogRequest
     from jlremote.jobs import known_jobs
 
-    moment = None if since is None else times.since(since, "`--since`")
     handle = known_jobs.find(job, invocation.context())
-    known_jobs.log(handle, JobOutput().show, LogRequest(follow, tail, moment))
+    known_jobs.log(handle, JobOutput().show, LogRequest(**options))
 
 
 @command("output")
@@ -258,19 +239,15 @@ def output(
     names_no_session = session is not None and (session.endswith(".ipynb") or is_run(session))
     if names_no_session and notebook is None:
         session, notebook = None, session
-    if save is not None and follow:
-        raise shared.refused_together("--save", "--follow")
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
-    if tail is not None and save is not None:
-        raise shared.refused_together("--tail", "--save")
     context = invocation.context()
-    if save is not None:
-        _save_copy(session, notebook, save, context, force=force)
-    elif follow:
-        return _follow_output(session, notebook, context, tail)
-    else:
-        return _show_output(session, notebook, context, tail)
+    if save is None:
+        print_output = _follow_output if follow else _show_output
+        return print_output(session, notebook, context, tail)
+    if follow or tail is not None:
+        raise shared.refused_together("--save", "--follow" if follow else "--tail")
+    _save_copy(session, notebook, save, context, force=force)
     return 0
 
 
@@ -291,12 +268,10 @@ def _show_output(
     if not outputs.runs:
         context.progress.note("no cell has run")
     if outputs.left_out:
-        size, name = (
-            size_in_words(outputs.left_out),
-            f"{outputs.session.host}/{outputs.session.name}",
-        )
+        name = f"{outputs.session.host}/{outputs.session.name}"
         context.progress.note(
-            f"{size} of older records are left out; `jlr output {name} --json` has them"
+            f"{size_in_words(outputs.left_out)} of older records are left out; "
+            f"`jlr output {name} --json` has them"
         )
     return code
 

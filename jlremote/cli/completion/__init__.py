@@ -1,4 +1,4 @@
-"""Shell completion: `shell_answers` (to each shell's script), `shell_setup` and `candidates`.
+"""Shell completion: `shell_answers` (to each shell's script) and `candidates`.
 
 Why few candidates from a host? A completion must take milliseconds and never ask for a password, so
 hosts come from the ssh config, and sessions from the names of this laptop's files. Notebooks, the

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from jlremote.cli.invocation import Invocation
+from jlremote.cli.command import Invocation
 from jlremote.errors import JlrError
 from jlremote.laptop import known_names
 from jlremote.laptop.known_names import session_names
+from jlremote.laptop.settings import options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -29,7 +30,6 @@ _SECONDS = 3.0  # for a host's answer; a shell waits for its candidates
 
 
 def _completer(names: Callable[[click.Context, str], Iterable[str]]) -> _Completer:
-
     @wraps(names)
     def candidates(context: click.Context, _: click.Parameter, typed: str) -> list[str]:
         try:
@@ -45,7 +45,7 @@ def _invocation(context: click.Context) -> Invocation:
 
 
 def _hosts(context: click.Context, typed: str) -> list[str]:
-    from jlremote.laptop.settings import options, settings
+    from jlremote.laptop.settings import settings
 
     if options.is_pool(typed):
         return [f"{options.POOL}{name}" for name in settings.load().pools]
@@ -61,30 +61,35 @@ def _selectors(known: list[tuple[str, str]], typed: str) -> list[str]:
     return short + [f"{host}/{name}" for host, name in known if typed or times[name] > 1]
 
 
+def _sessions(typed: str) -> list[str]:
+    return _selectors(session_names(), typed)
+
+
 hosts = _completer(_hosts)
-sessions = _completer(lambda _, typed: _selectors(session_names(), typed))
+sessions = _completer(lambda _, typed: _sessions(typed))
 jobs = _completer(lambda _, typed: _selectors(session_names("jobs"), typed))
 sessions_and_jobs = _completer(
     lambda _, typed: _selectors(session_names() + session_names("jobs"), typed)
 )
-sessions_and_files = _completer(
-    lambda _, typed: _selectors(session_names(), typed) + _local_paths(typed)
-)
-ssh_names = _completer(lambda _context, _typed: known_names.ssh_names())
-
-
-@_completer
-def places(context: click.Context, typed: str) -> list[str]:
-    """Complete a session, or a host."""
-    return _selectors(session_names(), typed) + _hosts(context, typed)
+sessions_and_files = _completer(lambda _, typed: _sessions(typed) + _local_paths(typed))
+places = _completer(lambda context, typed: _sessions(typed) + _hosts(context, typed))
+ssh_names = _completer(lambda *_: known_names.ssh_names())
+settings = _completer(lambda *_: options.KINDS)
 
 
 @_completer
 def containers(context: click.Context, typed: str) -> list[str]:
     """Complete a session, of the typed host if there is one."""
     host = _typed_host(context)
-    named = [name for on, name in session_names() if on == host]
-    return named if host else _selectors(session_names(), typed)
+    return [name for on, name in session_names() if on == host] if host else _sessions(typed)
+
+
+@_completer
+def profiles(_context: click.Context, _typed: str) -> Iterable[str]:
+    """Complete a profile of `config.toml`."""
+    from jlremote.laptop.settings import settings
+
+    return settings.load().profiles
 
 
 @_completer
@@ -93,14 +98,12 @@ def images(context: click.Context, _typed: str) -> list[str]:
     from jlremote.hosts.requests import EngineChoice
     from jlremote.images import save
 
-    wanted = EngineChoice(context.params.get("runtime") or "auto")
-    return _told_by_host(
-        context,
-        lambda host, asking: (
-            f"{image.repository}:{image.tag}" if image.tag else str(image.repository)
-            for image in save.images(host, asking, engine=wanted)
-        ),
-    )
+    def names(host: str, asking: Context) -> Iterable[str]:
+        wanted = EngineChoice(context.params.get("runtime") or "auto")
+        for image in save.images(host, asking, engine=wanted):
+            yield f"{image.repository}:{image.tag}" if image.tag else str(image.repository)
+
+    return _told_by_host(context, names)
 
 
 @_completer
@@ -152,7 +155,7 @@ def _told_by_host(
 def copied(context: click.Context, typed: str) -> list[str]:
     """Complete `cont1:` and a path there, or a path of this machine."""
     if ":" not in typed:
-        known = _selectors(session_names(), typed) + _hosts(context, typed)
+        known = _sessions(typed) + _hosts(context, typed)
         return [f"{place}:" for place in known] + _local_paths(typed)
     from jlremote.copies.names import RemotePath, remote_paths
     from jlremote.laptop.typed_place import with_path
@@ -175,7 +178,7 @@ def _local_paths(typed: str) -> list[str]:
 
 
 def mount_folders(
-    context: click.Context, _parameter: click.Parameter, typed: str
+    context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem[str]]:
     """Complete the folder of a mount with `--unmount`, else let the shell complete a folder.
 
@@ -187,23 +190,5 @@ def mount_folders(
         return [CompletionItem(typed, type="dir")]
     from jlremote.laptop.sessions import MOUNTS
 
-    with suppress(JlrError):
-        mounts = [record.local for record in MOUNTS.load_all()]
-        return [CompletionItem(path) for path in mounts if path.startswith(typed)]
-    return []
-
-
-@_completer
-def settings(_context: click.Context, _typed: str) -> Iterable[str]:
-    """Complete the name of a setting."""
-    from jlremote.laptop.settings.options import KINDS
-
-    return KINDS
-
-
-@_completer
-def profiles(_context: click.Context, _typed: str) -> Iterable[str]:
-    """Complete a profile of `config.toml`."""
-    from jlremote.laptop.settings import settings
-
-    return settings.load().profiles
+    mounts = _completer(lambda *_: (record.local for record in MOUNTS.load_all()))
+    return [CompletionItem(path) for path in mounts(context, parameter, typed)]

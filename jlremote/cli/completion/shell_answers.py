@@ -1,13 +1,17 @@
 """Completion in bash, zsh, fish and PowerShell: what click answers to the script of each.
 
-The scripts of bash and zsh are beside this module, and those of the others are click's.
+The scripts of bash and zsh are beside this module, and those of the others are click's. `install`
+is `jlr completion --install`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Any
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from click.shell_completion import (
     BashComplete,
@@ -20,9 +24,12 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from jlremote.errors import Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _BACKSLASH = r"\\\g<0>"
-
-
 # What ends or changes a word in bash; a `~` does at its beginning only, where it stays as typed.
 _SPECIAL = re.compile(r"[\s\\'\"`$&|;<>(){}\[\]*?!#^]")
 _PLAIN = re.compile(r"[\w./:~%+=-][\w./:~%+=@-]*")  # a word of PowerShell without a quote
@@ -114,3 +121,54 @@ def script(shell: str) -> str:
     from jlremote.cli.program import jlr
 
     return SHELLS[shell](jlr, {}, "jlr", "_JLR_COMPLETE").source()
+
+
+def users_shell() -> str:
+    """Return the shell that runs jlr, else the login shell (`Usage`: neither completes jlr)."""
+    for name in (*_parents(), os.path.basename(os.environ.get("SHELL", ""))):  # noqa: PTH119 - pathlib costs 5 ms
+        shell = name.removesuffix(".exe").lstrip("-").lower().replace("pwsh", "powershell")
+        if shell in SHELLS:
+            return shell
+    raise Usage(
+        "cannot tell which shell this is",
+        hint="name it: `jlr completion bash`, `zsh`, `fish` or `powershell`",
+    )
+
+
+def _parents() -> Iterator[str]:
+    import psutil
+
+    process: psutil.Process | None = psutil.Process()
+    with suppress(psutil.Error):
+        while process := process and process.parent():
+            yield process.name()
+
+
+def install(shell: str) -> tuple[Path, str]:
+    """Write the script where the shell looks for it.
+
+    Return the file, and the command that adds it to a startup file, for a shell that does not look
+    there by itself; empty where each shell does.
+    """
+    from pathlib import Path
+
+    from jlremote.laptop import paths
+
+    home, command = Path("~").expanduser(), ""
+    if shell == "bash":
+        data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
+        file = data / "bash-completion/completions/jlr"
+        command = f"echo {shlex.quote(f'. {shlex.quote(str(file))}')} >> ~/.bashrc"
+    elif shell == "zsh":
+        file = home / ".zfunc/_jlr"
+        line = "'fpath=(~/.zfunc $fpath); autoload -Uz compinit; compinit'"
+        command = f"echo {line} >> ${{ZDOTDIR:-~}}/.zshrc"
+    elif shell == "fish":
+        config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        file = config / "fish/completions/jlr.fish"
+    else:
+        file = paths.data_directory() / "jlr.ps1"
+        line = "mkdir -Force (Split-Path $PROFILE) | Out-Null; Add-Content $PROFILE"
+        command = f"{line} \". '{file}'\""
+    paths.write_whole(file.resolve(), script(shell), mode=0o644)
+    return file, command

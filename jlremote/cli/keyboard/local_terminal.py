@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from jlremote.cli.keyboard import Keyboard
-from jlremote.cli.screen.terminal import writing
+from jlremote.cli.screen.terminal import write_all
 from jlremote.errors import JlrError
 from jlremote.hosts.attached_process import TerminalClosed
 
@@ -70,10 +70,7 @@ class LocalTerminal:
 
     def show(self, stream: str, data: bytes) -> None:
         """Write bytes of the host."""
-        rest = memoryview(data)
-        with writing():
-            while rest:
-                rest = rest[os.write(_STDOUT if stream == "stdout" else _STDERR, rest) :]
+        write_all(_STDOUT if stream == "stdout" else _STDERR, data)
 
     def recover(self) -> None:
         """Reset what a program may have changed, and begin a new line."""

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -20,29 +21,22 @@ _STAYS = "later ones need no login"
 NO_INPUT = NeverAsks(f"run the command once without `--no-input`; {_STAYS}")
 
 
+@dataclass
 class Person:
-    """The `Asker` of a terminal, with the spinner `paused` while a question is on the screen.
+    """The `Asker` of a terminal, with the spinner `paused` while a question is on the screen."""
 
-    `remember` is the answer to whether a secret is remembered; `None` asks.
-    """
-
-    def __init__(
-        self, paused: Callable[[], AbstractContextManager[None]], remember: bool | None = None
-    ) -> None:
-        self._paused = paused
-        self._remember = remember
+    paused: Callable[[], AbstractContextManager[None]]
+    remember: bool | None = None  # whether a secret is remembered; `None` asks
 
     def ask(self, question: Question) -> str:
         """Return the answer; `yes` or `no` for a question that wants one.
 
-        Raises:
-            NeedsAuthentication: there is no terminal, Ctrl-D was pressed, or secrets are not to be
-                remembered this time.
+        `NeedsAuthentication`: no terminal, Ctrl-D, or no secret is to be remembered this time.
         """
         if question.kind in ("remember", "remember-again"):
-            if self._remember:
+            if self.remember:
                 return "yes"
-            if self._remember is False or question.kind == "remember-again":
+            if self.remember is False or question.kind == "remember-again":
                 raise NeedsAuthentication("not remembered this time")
         keys, screen = map(Path, TERMINAL)
         with contextlib.ExitStack() as stack:
@@ -52,14 +46,20 @@ class Person:
             except OSError as failure:
                 hint = f"run the command once in a terminal; {_STAYS}"
                 raise unanswered(question, hint) from failure
-            stack.enter_context(self._paused())
+            stack.enter_context(self.paused())
             return _answer(question, (reader, writer))
 
 
 def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
     prompt = printable(question.text).rstrip()
     if question.kind == "host-key":
-        return _decision(f"{prompt} (yes/no/[fingerprint])? ", prompt, terminal)
+        asked = f"{prompt} (yes/no/[fingerprint])? "
+        fingerprints = [found.rstrip(".,") for found in _FINGERPRINT.findall(prompt)]
+        while (typed := _line(asked, terminal, echo=True).strip()) not in fingerprints:
+            if typed.lower() in ("yes", "no"):
+                return typed.lower()
+            asked = "Please type `yes`, `no` or the fingerprint: "
+        return "yes"
     if question.kind in ("remember", "confirm"):
         try:
             typed = _line(f"{prompt} (y/N) ", terminal, echo=True)
@@ -69,17 +69,6 @@ def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
             return "no"  # Ctrl-D is no yes, and the person is there
         return "yes" if typed.strip().lower() in ("y", "yes") else "no"
     return _line(f"{prompt} ", terminal, echo=question.echo)
-
-
-def _decision(prompt: str, text: str, terminal: tuple[TextIO, TextIO]) -> str:
-    fingerprints = _FINGERPRINT.findall(text)
-    while True:
-        typed = _line(prompt, terminal, echo=True).strip()
-        if typed.lower() in ("yes", "no"):
-            return typed.lower()
-        if any(typed == fingerprint.rstrip(".,") for fingerprint in fingerprints):
-            return "yes"
-        prompt = "Please type `yes`, `no` or the fingerprint: "
 
 
 def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:

@@ -1,1 +1,1 @@
-"""Options of several commands: `shared`, `container_flags` and `cluster` (jobs of a scheduler)."""
+"""Options of several commands: `shared`, and `creation` (a new container, a cluster's job)."""

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,17 +17,16 @@ from jlremote.cli.screen.terminal import AS_JSON
 from jlremote.errors import JlrError, Unreachable, Usage
 from jlremote.laptop.settings.options import KINDS, RUNTIMES, is_pool
 from jlremote.text import one_of
-from jlremote.times import seconds_of
+from jlremote.times import seconds_of, since
 from jlremote.untrusted import count
 
 if TYPE_CHECKING:
-    from jlremote.cli.invocation import Invocation
+    from jlremote.cli.command import Invocation
     from jlremote.forwards.address import Address
     from jlremote.hosts.context import Context
-    from jlremote.hosts.requests import EngineChoice
+    from jlremote.laptop.sessions import SessionRecord
     from jlremote.laptop.settings.settings import Origin
     from jlremote.laptop.typed_place import TypedPlace
-
 
 # Errors name the values of these, and not the options.
 _BY_VALUE = ("image", "volume")
@@ -75,9 +74,6 @@ def _as_set(text: str, origin: Origin) -> str:
     return text.replace(f"`{option} {origin.value}`", f"`{option} {origin.value}` ({place})")
 
 
-_ENGINES = [name for name in RUNTIMES if name != "none"]
-
-
 def port(value: Any) -> int:
     """Return a TCP port, as the type of an option."""
     number = count(str(value))
@@ -101,35 +97,38 @@ def number(least: float, most: float = math.inf) -> Callable[[Any], float]:
     return converted
 
 
+def span(option: str) -> Callable[[Any], int]:
+    """Return the type of an option for a span of time, in seconds."""
+    return lambda text: seconds_of(text, f"`{option}`")
+
+
 def _host_argument(
     *, required: bool = False, default: bool = False, by_name: bool = False
 ) -> Callable[[Function], Function]:
     def declare(function: Any) -> Any:
         @wraps(function)
         def on_host(invocation: Invocation, /, *, host: str | None, **options: Any) -> Any:
-            if host is None and default:
-                host = default_host()
             if host is not None:
-                host = _host_named(host, invocation, by_name=by_name or bool(options.get("clean")))
+                exact = by_name or bool(options.get("clean"))
+                host = _host_named(host, invocation.context(), by_name=exact)
+            elif default:
+                host = default_host()
             return function(invocation, host=host, **options)
 
-        declared = click.argument("host", required=required, shell_complete=candidates.hosts)
-        return declared(on_host)
+        return click.argument("host", required=required, shell_complete=candidates.hosts)(on_host)
 
     return declare
 
 
-def _host_named(word: str, invocation: Invocation, *, by_name: bool) -> str:
-    context = invocation.context()
+def _host_named(word: str, context: Context, *, by_name: bool) -> str:
     typed = resolved_host(word, context)
-    if typed.name is None:
-        return str(typed.host)
-    if by_name:
+    if typed.name is not None and by_name:
         raise Usage(
             f"`{word}` is not a host, and this command ends or deletes what is on one",
             hint=f"name the host: `{typed.host}`",
         )
-    context.progress.note(f"`{word}` is on `{typed.host}`")
+    if typed.name is not None:
+        context.progress.note(f"`{word}` is on `{typed.host}`")
     return str(typed.host)
 
 
@@ -146,27 +145,27 @@ def resolved_host(word: str, context: Context) -> TypedPlace:
     return TypedPlace(word, None) if record is None else TypedPlace(record.host, record.name)
 
 
-def host_of_settings(profile: str | None = None) -> str | None:
-    """Return the host that is set for commands without HOST, if any."""
+def setting(option: str, **flags: str | None) -> str | None:
+    """Return what flags and settings give for an option of any host, if anything."""
     from jlremote.laptop.settings import settings
 
-    host = settings.load().chosen(None, {"profile": profile}).get("host")
-    return None if host is None else str(host)
+    value = settings.load().chosen(None, flags).get(option)
+    return None if value is None else str(value)
 
 
 def default_host() -> str:
-    """Return the host of the settings, else that of the latest session.
+    """Return the host of the settings, else that of the latest session."""
+    return setting("host") or latest_session("HOST").host
 
-    Raises:
-        Usage: there is neither.
-    """
+
+def latest_session(arguments: str) -> SessionRecord:
+    """Return the record of the latest session (`Usage`: there is none to stand for `arguments`)."""
     from jlremote.laptop import sessions
 
-    known = (record.host for record in sessions.load_all())
-    if host := host_of_settings() or next(known, None):
-        return host
+    for record in sessions.load_all():
+        return record
     raise Usage(
-        f"missing HOST; usage: {click.get_current_context().command_path} HOST",
+        f"missing HOST; usage: {click.get_current_context().command_path} {arguments}",
         hint="`jlr config set host dgx` makes dgx the default",
     )
 
@@ -194,50 +193,40 @@ def json_option(text: str) -> Callable[[Function], Function]:
     return option("--json", text, expose_value=False, callback=keep)
 
 
-shared_option = option("--as-shared", "Join a session of another user.", group="Session")
+session_option = partial(option, group="Session")
+gpu_option = partial(option, group="GPUs")
+jupyter_option = partial(option, group="Jupyter")
+machine_option = partial(option, group="This machine")
+
+shared_option = session_option("--as-shared", "Join a session of another user.")
 yes_option = option("-y --yes", "Do not ask before work is lost.")
 since_option = option(
-    "--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`."
+    "--since TIME",
+    "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.",
+    type=lambda text: since(text, "`--since`"),
 )
 image_json_option = json_option("Print the image as a JSON object.")
-
-_SUDO = option(
-    "--sudo/--no-sudo",
-    "Run the engine with `sudo`; its password is asked for once.",
-    group="Session",
-)
-_ENGINE = option(
-    "--runtime RUNTIME",
-    f"{one_of(_ENGINES)}. Default: that of the host's latest session, else docker or podman.",
-    type=click.Choice(_ENGINES),
-)
 # The Python that runs Jupyter.
 python_options = options(
-    option(
-        "--python PATH",
-        "Python or virtual environment with Jupyter, where the session runs.",
-        group="Jupyter",
+    jupyter_option(
+        "--python PATH", "Python or virtual environment with Jupyter, where the session runs."
     ),
-    option(
-        "--conda-env NAME",
-        "Conda environment with Jupyter, where the session runs.",
-        group="Jupyter",
-    ),
+    jupyter_option("--conda-env NAME", "Conda environment with Jupyter, where the session runs."),
 )
 browser_options = options(
-    option(
-        "--browser NAME",
-        "`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]",
-        group="This machine",
+    machine_option(
+        "--browser NAME", "`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]"
     ),
-    option("--no-browser", "Print the URL and open no browser.", group="This machine"),
+    machine_option("--no-browser", "Print the URL and open no browser."),
+)
+_SUDO = session_option(
+    "--sudo/--no-sudo", "Run the engine with `sudo`; its password is asked for once."
 )
 # What a session runs in.
 runtime_options = options(
-    option(
+    session_option(
         "--runtime RUNTIME",
         f"{one_of(RUNTIMES)}. Default: the session's, else docker or podman.",
-        group="Session",
         common=True,
         type=click.Choice(RUNTIMES),
     ),
@@ -252,24 +241,24 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def choosing(
         *arguments: Any, host: str, runtime: str | None, sudo: bool | None, **options: Any
     ) -> Any:
-        engine = _chosen(host, runtime, sudo)
-        with named_as_set(host, {"runtime": runtime, "sudo": sudo}, ("runtime", "sudo")):
+        from jlremote.hosts.requests import EngineChoice
+        from jlremote.laptop.settings import settings
+
+        flags = {"runtime": runtime, "sudo": sudo}
+        chosen: dict[str, Any] = settings.load().chosen(host, flags)
+        engine = EngineChoice(
+            chosen.get("runtime", "auto"), chosen.get("sudo", False), chosen.get("image-folder")
+        )
+        with named_as_set(host, flags, tuple(flags)):
             return function(*arguments, host=host, engine=engine, **options)
 
-    return _ENGINE(_SUDO(choosing))
-
-
-def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
-    from jlremote.hosts.requests import EngineChoice
-    from jlremote.laptop.settings import settings
-
-    chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
-    folder = chosen.get("image-folder")
-    return EngineChoice(
-        str(chosen.get("runtime", "auto")),
-        bool(chosen.get("sudo", False)),
-        None if folder is None else str(folder),
+    engines = [name for name in RUNTIMES if name != "none"]
+    runtime_option = option(
+        "--runtime RUNTIME",
+        f"{one_of(engines)}. Default: that of the host's latest session, else docker or podman.",
+        type=click.Choice(engines),
     )
+    return runtime_option(_SUDO(choosing))
 
 
 def refused_together(one: str, other: str) -> Usage:
@@ -277,25 +266,8 @@ def refused_together(one: str, other: str) -> Usage:
     return Usage(f"`{one}` and `{other}` cannot be combined", hint="leave out one of the two")
 
 
-def waiting(wait: str | None) -> float | None:
-    """Return the seconds of `--wait`.
-
-    Raises:
-        Usage: it is no span of time.
-    """
-    if wait is None:
-        return None
-    return float("inf") if wait == "forever" else float(seconds_of(wait, "`--wait`"))
-
-
 def host_of(
-    host: str,
-    container: str | None,
-    options: Mapping[str, Any],
-    context: Context,
-    *,
-    or_latest: bool = False,
-    waits: bool = False,
+    host: str, container: str | None, options: Mapping[str, Any], context: Context, **how: bool
 ) -> str:
     """Return the typed host, or the host of a pool for a container (see `host_of_pool`)."""
     if not is_pool(host):
@@ -303,15 +275,11 @@ def host_of(
     from jlremote.gpus.pool_gpus import host_of_pool
 
     flags = {"gpus": options["gpus"], "share-gpus": options["share_gpus"]}
-    return host_of_pool(host, container, flags, context, or_latest=or_latest, waits=waits)
+    return host_of_pool(host, container, flags, context, **how)
 
 
 def check_browser(flag: str | None) -> None:
-    """Check that this machine has the browser of `--browser`, before anything runs for its page.
-
-    Raises:
-        JlrError: it has not.
-    """
+    """Check the browser of `--browser`, before anything runs for its page (`JlrError`: none)."""
     if flag in (None, "none"):
         return
     from jlremote.forwards.browser import trouble
@@ -322,13 +290,9 @@ def check_browser(flag: str | None) -> None:
 
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     """Return the browser's name from the flags or the settings."""
-    from jlremote.laptop.settings import settings
-
-    if no_browser:
-        return "none"
+    flag = "none" if no_browser else flag
     check_browser(flag)
-    browser = settings.load().chosen(None, {"browser": flag}).get("browser")
-    return None if browser is None else str(browser)
+    return setting("browser", browser=flag)
 
 
 def follow_ports(host: str, name: str) -> None:

@@ -10,7 +10,7 @@ from jlremote import times
 from jlremote.cli.screen.tables import show_table, table
 from jlremote.cli.screen.terminal import answer
 from jlremote.gpus.inventory import Device, Gpu, Inventory, size, to_json
-from jlremote.place.clusters.scheduler import ClusterGpus, GpuJob
+from jlremote.place.clusters.scheduler import ClusterGpus
 from jlremote.text import one_line
 from jlremote.times import age
 
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from jlremote.hosts.pools import PoolAnswer
 
 _GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
-_QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
 _USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
-_PARTITION_HEADINGS = ("PARTITION", "GPU", "NODES", "FREE", "TOTAL")
-_JOB_HEADINGS = ("USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME LEFT")
-
 Row = tuple[str, ...]
 Shown: TypeAlias = "Inventory | ClusterGpus | Sequence[PoolAnswer[Inventory]]"
 
@@ -64,11 +60,26 @@ def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
     """Return the tables of GPUs, of their users and of waiting starts: headings and rows."""
     if isinstance(shown, Inventory):
         gpus = [row for gpu in shown.gpus for row in _gpu_rows(gpu)]
-        users, queue = list(_users_of_all(shown)), list(_queue(shown))
-        return [(_GPU_HEADINGS, gpus), (_USER_HEADINGS, users), (_QUEUE_HEADINGS, queue)]
+        devices = (device for gpu in shown.gpus for device in (gpu.whole, *gpu.slices))
+        users = [row for device in devices for row in _users(device, shown.now)]
+        queue: list[Row] = [
+            (str(number), one.user, str(one.count), age(one.since, shown.now), one.session)
+            for number, one in enumerate(shown.queue, 1)
+        ]
+        waiting = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
+        return [(_GPU_HEADINGS, gpus), (_USER_HEADINGS, users), (waiting, queue)]
     if isinstance(shown, ClusterGpus):
-        partitions = list(_partitions(shown))
-        return [(_PARTITION_HEADINGS, partitions), (_JOB_HEADINGS, list(map(_job, shown.jobs)))]
+        partitions: list[Row] = [
+            (one.partition, one.gpu or "-", str(one.nodes), str(one.free), str(one.total))
+            for one in shown.nodes
+        ]
+        lefts = ("?" if job.until is None else times.left(job.until) for job in shown.jobs)
+        jobs: list[Row] = [
+            (job.user, job.job, str(job.gpus), job.partition, job.nodes, left)
+            for job, left in zip(shown.jobs, lefts, strict=True)
+        ]
+        headings = ("USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME LEFT")
+        return [(("PARTITION", "GPU", "NODES", "FREE", "TOTAL"), partitions), (headings, jobs)]
     gpus, users = [], []
     for one in shown:
         if one.answer is None:
@@ -108,23 +119,18 @@ def document(shown: Shown, host: str) -> Any:
 
 
 def _gpu_rows(gpu: Gpu) -> Iterator[Row]:
+    limit = "" if gpu.power_limit is None else f" / {gpu.power_limit:.0f}"
     yield (
         str(gpu.index),
         gpu.name.removeprefix("NVIDIA "),
         _memory(gpu.whole),
         "?" if gpu.busy is None else f"{gpu.busy} %",
         "?" if gpu.temperature is None else f"{gpu.temperature}C",
-        _power(gpu),
+        "?" if gpu.power is None else f"{gpu.power:.0f}{limit} W",
         gpu.state,
     )
     for part in gpu.slices:
         yield (part.place, f"MIG {part.profile}", _memory(part), "", "", "", part.state())
-
-
-def _users_of_all(inventory: Inventory) -> Iterator[Row]:
-    for gpu in inventory.gpus:
-        for device in (gpu.whole, *gpu.slices):
-            yield from _users(device, inventory.now)
 
 
 def _users(device: Device, now: float) -> Iterator[Row]:
@@ -142,29 +148,5 @@ def _users(device: Device, now: float) -> Iterator[Row]:
         yield (device.place, "?", "?", "?", size(device.memory_used), "cannot be seen", "?")
 
 
-def _queue(inventory: Inventory) -> Iterator[Row]:
-    for number, one in enumerate(inventory.queue, 1):
-        since = age(one.since, inventory.now)
-        yield (str(number), one.user, str(one.count), since, one.session)
-
-
-def _partitions(cluster: ClusterGpus) -> Iterator[Row]:
-    for nodes in cluster.nodes:
-        counts = (str(nodes.nodes), str(nodes.free), str(nodes.total))
-        yield (nodes.partition, nodes.gpu or "-", *counts)
-
-
-def _job(job: GpuJob) -> Row:
-    left = "?" if job.until is None else times.left(job.until)
-    return (job.user, job.job, str(job.gpus), job.partition, job.nodes, left)
-
-
 def _memory(device: Device) -> str:
     return f"{size(device.memory_used)} / {size(device.memory_total)}"
-
-
-def _power(gpu: Gpu) -> str:
-    if gpu.power is None:
-        return "?"
-    limit = "" if gpu.power_limit is None else f" / {gpu.power_limit:.0f}"
-    return f"{gpu.power:.0f}{limit} W"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.screen.terminal import coloured, watched, writing
+from jlremote.cli.screen.terminal import coloured, watched, write_all, writing
 from jlremote.text import begun_sequence, without_controls
 
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class JobOutput:
-    """Writes the pieces of a job's output.
-
-    Args:
-        beside: write all of it to stderr, where stdout is for an answer in JSON.
-    """
+    """Writes the pieces of a job's output; `beside` an answer in JSON, all of it to stderr."""
 
     def __init__(self, *, beside: bool = False) -> None:
         self._files = {"stdout": 2 if beside else 1, "stderr": 2}
@@ -49,10 +45,7 @@ class JobOutput:
         data = _MISSING.sub(rb"\1: command not found", data)
         if stream in self._filters:
             data = self._filters[stream].harmless(data)
-        rest = memoryview(data)
-        with writing():
-            while rest:
-                rest = rest[os.write(self._files[stream], rest) :]
+        write_all(self._files[stream], data)
 
 
 class Filter:
@@ -84,7 +77,12 @@ class CellOutput:
         drawn = self._fitting(current)
         if not lines and drawn == self._drawn:
             return
-        text = "".join(f"{self._styled(line)}\n" for line in lines)
+        text = ""
+        for line in lines:
+            words = without_controls(line.text, self._colours)
+            if line.kind in _STYLES and self._colours is not None:
+                words = click.style(words, **_STYLES[line.kind])
+            text += f"{words}\n"
         with writing():
             # click would take out colours with the rest where it guesses that there is no terminal.
             encoding = sys.stdout.encoding or "ascii"  # what it lacks becomes a `?`
@@ -93,15 +91,10 @@ class CellOutput:
             sys.stdout.flush()
         self._drawn = drawn
 
-    def _styled(self, line: Line) -> str:
-        text = without_controls(line.text, self._colours)
-        styled = line.kind in _STYLES and self._colours is not None
-        return click.style(text, **_STYLES[line.kind]) if styled else text
-
     def _fitting(self, current: str) -> str:
-        plain = without_controls(current).expandtabs()
         import shutil
 
+        plain = without_controls(current).expandtabs()
         width = shutil.get_terminal_size().columns
         if len(plain) < width:
             return without_controls(current, self._colours).expandtabs()

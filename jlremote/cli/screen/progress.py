@@ -34,18 +34,14 @@ class _Step(NamedTuple):
 class Steps:
     """The `Progress` of the command line.
 
-    Args:
-        silent: show neither steps nor notes (`--json`, `--quiet`).
-        verbose: show the commands on the host (`--verbose`), even when silent.
-        lasting: whether a step leaves a line; `jlr doctor` prints lines of its own.
+    `silent` shows neither steps nor notes (`--json`, `--quiet`), `verbose` the commands on the
+    host, even so. A step leaves a line if it is `lasting`; `jlr doctor` prints lines of its own.
     """
 
     def __init__(
         self, *, silent: bool = False, verbose: bool = False, lasting: bool = True
     ) -> None:
-        self._silent = silent
-        self._lasting = lasting
-        self._verbose = verbose
+        self._silent, self._verbose, self._lasting = silent, verbose, lasting
         drawn = not silent and watched(sys.stderr) and takes(sys.stderr, _FRAMES)
         self._late = None if silent else Spinner() if drawn else LateLines()
         self._open: list[_Step] = []
@@ -60,11 +56,9 @@ class Steps:
 
     @contextlib.contextmanager
     def waiting(self, title: str, *, long: bool) -> Iterator[None]:
-        thread, wait = threading.get_ident(), _WAIT_SECONDS
-        if not isinstance(self._late, Spinner):
-            wait = _PIPE_SECONDS
-        if long:
-            wait = 0.0
+        thread = threading.get_ident()
+        wait = _WAIT_SECONDS if isinstance(self._late, Spinner) else _PIPE_SECONDS
+        wait = 0.0 if long else wait
         if any(step.waits_in in (None, thread) for step in self._open):
             if long:
                 self._spin(wait)
@@ -78,12 +72,21 @@ class Steps:
         self._open.append(step)
         self.advance("")
         self._spin(wait)
+        well = False
         try:
             yield
-        except BaseException:
-            self._finish(step, well=False)
-            raise
-        self._finish(step, well=True)
+            well = True
+        finally:
+            self._open.remove(step)
+            self.advance("")
+            with self.paused():
+                if self._lasting and not (self._silent or step.waits_in):
+                    took = duration(time.monotonic() - step.since)
+                    if isinstance(self._late, Spinner):
+                        mark = click.style("✓", fg="green") if well else click.style("✗", fg="red")
+                        tell(f"{mark} {step.title}  {click.style(took, dim=True)}")
+                    else:
+                        tell(f"{step.title}: {'done' if well else 'failed'} ({took})")
 
     def advance(self, text: str) -> None:
         if self._late:
@@ -121,14 +124,6 @@ class Steps:
         for step in self._open[-1:]:
             if self._late:
                 self._late.show(step.title, step.since, wait)
-
-    def _finish(self, step: _Step, *, well: bool) -> None:
-        self._open.remove(step)
-        self.advance("")
-        with self.paused():
-            if self._lasting and not (self._silent or step.waits_in):
-                drawn = isinstance(self._late, Spinner)
-                tell(_line(step.title, step.since, well=well, drawn=drawn))
 
 
 class LateLines:
@@ -202,14 +197,6 @@ def _frame(title: str, so_far: str, since: float, width: int) -> Text:
     text.truncate(max(1, width - len(took) - 3), overflow="ellipsis")
     turning = _FRAMES[int(elapsed * 10) % len(_FRAMES)]
     return Text.assemble((turning, "cyan"), " ", text, (took, "dim"))
-
-
-def _line(title: str, since: float, *, well: bool, drawn: bool) -> str:
-    took = duration(time.monotonic() - since)
-    if not drawn:
-        return f"{title}: {'done' if well else 'failed'} ({took})"
-    mark = click.style("✓", fg="green") if well else click.style("✗", fg="red")
-    return f"{mark} {title}  {click.style(took, dim=True)}"
 
 
 def duration(seconds: float) -> str:

@@ -34,9 +34,12 @@ _WITHOUT_SERVER = (
 
 def session_lines(report: SessionReport) -> list[str]:
     """Return the facts about a session, one per line."""
+    state = click.style(one_line(report.state), fg=state_style(report.state))
+    state += f" for {times.ago(report.since)}" if report.since else ""
+    state += f", {one_line(report.detail)}" if report.detail else ""
     facts = {
         "session": f"{report.name} on {report.host}",
-        "state": _state(report),
+        "state": state,
         "url": shown(report.address),
         "runtime": report.runtime,
         "container": report.container,
@@ -62,12 +65,6 @@ def drawn(report: SessionReport) -> RenderableType:
     lines = [Text.from_ansi(line) for line in session_lines(report)]
     ports = [table(PORTS, rows(report.ports, PORTS))] if report.ports else []
     return Group(*lines, *ports, Text("(Ctrl-C ends)", style="dim"))
-
-
-def _state(report: SessionReport) -> str:
-    state = click.style(one_line(report.state), fg=state_style(report.state))
-    lasting = f"{state} for {times.ago(report.since)}" if report.since else state
-    return f"{lasting}, {one_line(report.detail)}" if report.detail else lasting
 
 
 def _job(report: SessionReport) -> str | None:
@@ -100,16 +97,12 @@ def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
     runs = max(busy, key=lambda kernel: kernel.running or 0, default=None)
     if runs and runs.running is not None:
         more = f", {len(busy) - 1} more busy" if len(busy) > 1 else ""
-        return f"busy {_running(runs)} {runs.notebook.rpartition('/')[2]}{more}"
+        return f"busy {times.age(0, runs.running)} {runs.notebook.rpartition('/')[2]}{more}"
     if busy:
         return f"{len(busy)} busy"
     if not kernels:
         return "none"
     return f"idle {times.ago(max(kernel.last_activity for kernel in kernels))}"
-
-
-def _running(kernel: Kernel) -> str:
-    return times.age(0, kernel.running)
 
 
 def image_in_short(names: Sequence[str], image_id: str, size: int) -> str:
@@ -149,11 +142,6 @@ def _job_age(job: Job) -> str:
     return times.age(since) if since else ""
 
 
-def session_columns(reports: Sequence[SessionReport]) -> Columns[SessionReport]:
-    """Return the columns of a list of sessions, with their jobs if some are a cluster's."""
-    return {**SESSIONS, **_JOB} if any(report.job for report in reports) else SESSIONS
-
-
 SESSIONS: Columns[SessionReport] = {
     "SESSION": lambda report: report.name + (" *" if report.is_default else ""),
     "HOST": lambda report: report.host,
@@ -164,7 +152,7 @@ SESSIONS: Columns[SessionReport] = {
     "GPUS": lambda report: report.gpus or "-",
     "IMAGE": lambda report: report.image or ("-" if report.container else "no container"),
 }
-_JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
+JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
 JOBS: Columns[tuple[str, Job]] = {  # of a host
     "JOB": lambda one: one[1].name,
     "HOST": lambda one: one[0],
@@ -178,7 +166,7 @@ KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,
     "STATE": lambda kernel: kernel.state,
     "SINCE": lambda kernel: (
-        times.ago(kernel.last_activity) if kernel.running is None else _running(kernel)
+        times.ago(kernel.last_activity) if kernel.running is None else times.age(0, kernel.running)
     ),
 }
 KERNEL_SPECS: Columns[KernelSpec] = {

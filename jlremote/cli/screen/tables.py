@@ -42,9 +42,8 @@ class Report(Protocol):
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Report)
-
-
 Columns = Mapping[str, Callable[[T], str]]  # each heading, and a value's cell below it
+Reasons = Callable[[Sequence[T]], Iterable[str]]  # why values are as they are, a line each
 
 
 def show_reports(
@@ -53,29 +52,31 @@ def show_reports(
     context: Context,
     *,
     none: str,
-    reasons: Callable[[Sequence[R]], Iterable[str]] = lambda _: (),
+    reasons: Reasons[R] = lambda _: (),
 ) -> None:
     """Print reports as a table, with reasons below it, or as a JSON array."""
     if as_json():
         answer_json([report.to_json() for report in reports])
     elif reports:
-        show_rows(reports, columns)
-        for reason in reasons(reports):
-            answer(reason)
+        show_rows(reports, columns, reasons)
     else:
         context.progress.note(none)
 
 
-def show_rows(values: Iterable[T], columns: Columns[T]) -> None:
-    """Print a table of values."""
+def show_rows(values: Sequence[T], columns: Columns[T], reasons: Reasons[T] = lambda _: ()) -> None:
+    """Print a table of values, with reasons below it."""
     show_table(columns, rows(values, columns))
+    for reason in reasons(values):
+        answer(reason)
 
 
-def show_section(values: Collection[T], columns: Columns[T]) -> None:
+def show_section(
+    values: Sequence[T], columns: Columns[T], reasons: Reasons[T] = lambda _: ()
+) -> None:
     """Print an empty line and a table, if there are values."""
     if values:
         answer("")
-        show_rows(values, columns)
+        show_rows(values, columns, reasons)
 
 
 def rows(values: Iterable[T], columns: Columns[T]) -> Iterator[list[str]]:
@@ -101,45 +102,27 @@ def show_table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> None
     answer("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
-def table(
-    headings: Collection[str],
-    rows: Iterable[Sequence[RenderableType]],
-    *,
-    cut: Collection[str] | None = None,
-    gap: int = 2,
-) -> Table:
-    """Return a table with the column STATE in colour; text that has no room is cut.
-
-    With `cut`, only the columns of these headings are cut.
-    """
+def table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table with the column STATE in colour; text that has no room is cut."""
     from rich.cells import cell_len
-    from rich.table import Column, Table
-
-    lines = [[one_line(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-
-    def stays(heading: str, cells: Iterable[RenderableType]) -> bool:
-        # What is as narrow as its heading gives no room; the last column would be cut instead.
-        widths = [cell_len(cell) for cell in cells if isinstance(cell, str)]
-        return max(widths) <= len(heading) if cut is None else heading not in cut
-
-    columns = (
-        Column(heading, min_width=len(heading), no_wrap=stays(heading, [heading, *cells]))
-        for heading, *cells in zip(headings, *lines, strict=True)
-    )
-    drawn = Table(*columns, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-    for line in lines:
-        drawn.add_row(*map(_cell, headings, line))
-    return drawn
-
-
-def _cell(heading: str, cell: RenderableType) -> RenderableType:
+    from rich.table import Table
     from rich.text import Text
 
-    if not isinstance(cell, str):
-        return cell
-    whole = heading in _COPIED
-    style = state_style(cell) if heading == "STATE" else ""
-    return Text(cell, style, no_wrap=not whole, overflow="fold" if whole else "ellipsis")
+    lines = [[one_line(cell) for cell in row] for row in rows]
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading, *cells in zip(headings, *lines, strict=True):
+        # What is as narrow as its heading gives no room; the last column would be cut instead.
+        stays = max(map(cell_len, (heading, *cells))) <= len(heading)
+        drawn.add_column(heading, min_width=len(heading), no_wrap=stays)
+
+    def shown(heading: str, cell: str) -> Text:
+        style = state_style(cell) if heading == "STATE" else ""
+        whole = heading in _COPIED
+        return Text(cell, style, no_wrap=not whole, overflow="fold" if whole else "ellipsis")
+
+    for line in lines:
+        drawn.add_row(*map(shown, headings, line))
+    return drawn
 
 
 def show_live(drawings: Iterable[RenderableType]) -> None:

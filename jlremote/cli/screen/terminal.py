@@ -51,6 +51,14 @@ def writing() -> Iterator[None]:
         raise JlrError(f"cannot write the output: {reason_of(failure)}") from failure
 
 
+def write_all(file: int, data: bytes) -> None:
+    """Write bytes to a file descriptor, as they are."""
+    rest = memoryview(data)
+    with writing():
+        while rest:
+            rest = rest[os.write(file, rest) :]
+
+
 def answer_each(told: Iterable[tuple[str, Any]], context: Context, *, none: str) -> None:
     """Print lines as they come or, with `--json`, an array of their values, also after an error."""
     values = []
@@ -99,16 +107,6 @@ def tell(text: str) -> None:
     except OSError as failure:
         if failure.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
-
-
-@contextlib.contextmanager
-def until_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end a block that has no other end; what follows begins a line."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if sys.stderr.isatty():
-            tell("")
 
 
 def announce(title: str, text: str) -> str | None:
