@@ -17,9 +17,9 @@ from jlremote.place.runtimes.container_options import (
     NO_OPTIONS,
     ContainerOptions,
     check_arguments,
+    check_values,
     check_volumes,
 )
-from jlremote.place.runtimes.refused_options import check_values
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -146,8 +146,7 @@ class LogRequest:
 def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
     """Return the options of a new container, out of options by their long names.
 
-    Raises:
-        Usage: an argument for the engine is not allowed, or a value is one that no engine takes.
+    `Usage`: an argument for the engine is not allowed, or no engine takes a value.
     """
     check_arguments(settled.get("engine-arguments", ()))
     check_volumes(settled.get("volume", ()))

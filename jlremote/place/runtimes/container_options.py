@@ -1,4 +1,4 @@
-"""The options of a new container, as the engines name them, and those of an existing one."""
+"""The options of a new container, as engines name or refuse them, and those of an existing one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from jlremote.errors import Usage
-from jlremote.laptop.settings.options import key
+from jlremote.errors import JlrError, Usage
+from jlremote.laptop.settings.options import LOG_LIMIT, key
 from jlremote.text import one_line
 from jlremote.untrusted import number
 
@@ -100,6 +100,55 @@ def check_volumes(volumes: tuple[str, ...]) -> None:
                 f"`--volume {one_line(volume)}` names no folder in the container",
                 hint=f"write `SOURCE:TARGET`: `-v {source}:/{posixpath.basename(source)}`",
             )
+
+
+# How the values look that an engine takes, and what to write; what a host has, it knows alone.
+_LOOKS: Mapping[str, tuple[str, str]] = {
+    "workdir": (r"/.*", "write a folder of the container, from `/` on"),
+    "network": (r"\w\S*", "write `bridge`, `host`, `none` or the name of an existing network"),
+    "ipc": (
+        r"private|host|shareable|none|(container|ns):\S+",
+        "write `private`, `host` or `container:NAME`",
+    ),
+    "shm-size": (
+        r"(?i)[0-9]{1,15}(\.[0-9]+)? ?[bkmgtp]?i?b?",
+        "write `64m`, `1g` and the like",
+    ),
+    "ulimit": (
+        r"[a-zA-Z_]+=(-?[0-9]+(:-?[0-9]+)?)?",
+        "write `memlock=-1`, `nofile=1024:4096`",
+    ),
+    "volume": (
+        r"([~/.][^:]*|[^/:]+):/[^:]*(:[^:]*)?",
+        "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
+    ),
+    "log-opt": (r"[^=\s]+=.*", "write as the engine does: `max-size=50m`, `max-file=3`"),
+}
+
+
+def check_values(options: ContainerOptions) -> None:
+    """Refuse values that no engine takes, before an image is pulled for them (`Usage`)."""
+    for option, (looks, hint) in _LOOKS.items():
+        given = getattr(options, FIELDS[option]) or ()
+        for value in (given,) if isinstance(given, str) else given:
+            if not re.fullmatch(looks, value):
+                raise Usage(f"invalid `--{option} {value}`", hint=hint)
+
+
+def refusal(options: ContainerOptions, said: str, why: str) -> JlrError | None:
+    """Return the error of a limit that the host refuses, and how to leave it out."""
+    given: tuple[str, ...] = ()
+    if "rlimit" in said.lower():
+        option, given = "ulimit", options.ulimits
+    elif "unknown log opt" in said:
+        option, given = "log-opt", (*options.log_options, *LOG_LIMIT)
+    if not given:
+        return None
+    left_out = dict.fromkeys(f"--{option} {shlex.quote(key(option, item))}=" for item in given)
+    return JlrError(
+        f"the host does not allow `--{option}`: {why}",
+        hint=f"`{' '.join(left_out)}` leaves it out, also if a profile has it",
+    )
 
 
 # `inspect` does not have the words of the command line, so labels keep them.

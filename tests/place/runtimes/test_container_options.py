@@ -12,10 +12,11 @@ from jlremote.place.runtimes.container_options import (
     ARGUMENTS_LABEL,
     ContainerOptions,
     Difference,
+    check_values,
     differences,
+    refusal,
 )
 from jlremote.place.runtimes.container_options import options_of as read_with
-from jlremote.place.runtimes.refused_options import check_values, refusal
 
 
 def options_of(inspected: dict[str, Any]) -> ContainerOptions:
@@ -146,8 +147,8 @@ def test_a_limit_that_the_kernel_refuses(complaint: str) -> None:
     options = ContainerOptions(ulimits=("stack=67108864", "memlock=-1"))
     error = refusal(options, complaint, "not permitted")
     assert error is not None
-    assert error.message == "the host does not allow `--ulimit memlock=-1`: not permitted"
-    assert "`--ulimit memlock=` leaves it out" in (error.hint or "")
+    assert error.message == "the host does not allow `--ulimit`: not permitted"
+    assert "`--ulimit stack= --ulimit memlock=` leaves it out" in (error.hint or "")
 
 
 def test_a_bound_that_the_log_does_not_know() -> None:
