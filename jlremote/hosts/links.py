@@ -27,8 +27,9 @@ from jlremote.laptop.settings.options import is_pool
 from jlremote.laptop.typed_place import check_host, is_known_host, known_hosts
 from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link, LinkEvents
-from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.link_files import link_files
 from jlremote.link.wire.protocol import OtherVersion
+from jlremote.link.wire.states import State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import in_short
 from jlremote.questions import NeverAsks
@@ -37,7 +38,6 @@ from jlremote.text import closest, printable
 if TYPE_CHECKING:
     from jlremote.laptop.job_records import JobRecord
     from jlremote.laptop.sessions import MountRecord
-    from jlremote.link.wire.states import State
     from jlremote.link.wire.status import LinkStatus
 
 # How long a list waits for a link that is reconnecting.
@@ -64,10 +64,8 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     """Return the link to `host`; its process starts on first use.
 
     A new process restores the host's sessions on their ports: the last one may have been killed, or
-    ended for another version. The session `without` is left to the caller.
-
-    Raises:
-        Usage: it is a pool, or no host.
+    ended for another version. The session `without` is left to the caller (`Usage`: the host is a
+    pool, or no host).
     """
     if is_pool(host):
         from jlremote.laptop.settings import settings
@@ -101,16 +99,16 @@ def begin(host: str, context: Context) -> None:
     files = link_files(host, config and config.resolve())
     if not files.key.exists():  # else one runs or was killed; the first request finds out
         begun = threading.Event()
-        threading.Thread(target=_start, args=(files, begun), daemon=True).start()
+
+        def start() -> None:
+            try:
+                with suppress(JlrError, OSError):  # the first request fails likewise, and reports
+                    start_link(files, begun.set)
+            finally:
+                begun.set()
+
+        threading.Thread(target=start, daemon=True).start()
         begun.wait()
-
-
-def _start(files: LinkFiles, begun: threading.Event) -> None:
-    try:
-        with suppress(JlrError, OSError):  # the first request fails likewise, and reports it
-            start_link(files, begun.set)
-    finally:
-        begun.set()
 
 
 def _show_command(script: str, context: Context) -> None:
@@ -158,12 +156,7 @@ def goes_on(host: str) -> str:
 
 
 def connect(link: Link, context: Context) -> Link:
-    """Connect a link, if it is not connected, and return it.
-
-    Raises:
-        Authentication: the host does not accept the login.
-        Unreachable: the host cannot be reached.
-    """
+    """Connect a link, if it is not connected, and return it (`Authentication`, `Unreachable`)."""
     with context.progress.step(f"Connect to {link.name}"):
         status = link.status(connect=True)
     for note in status.notes:
@@ -174,9 +167,8 @@ def connect(link: Link, context: Context) -> Link:
 def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
     if isinstance(error, NotBegun):
         return NotBegun(f"`{typed}` does not answer", hint=goes_on(typed))
-    if not isinstance(error, NameNotResolved):
-        return error
-    if is_known_host(typed, context.ssh_config):  # its address is what is wrong
+    # Of a known host the address is what is wrong.
+    if not isinstance(error, NameNotResolved) or is_known_host(typed, context.ssh_config):
         return error
     user, at, name = typed.rpartition("@")
     known = {
@@ -205,10 +197,7 @@ def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
 
 
 def forget(host: str, context: Context) -> tuple[str, ...]:
-    """Delete the passwords and passphrases of a host and its jump hosts, without a connection.
-
-    Return what was deleted, in words: `password me@dgx:22`.
-    """
+    """Delete the passwords and passphrases of a host and its jump hosts; return them in words."""
     return link_on(host, context).forget()
 
 
@@ -219,8 +208,6 @@ def connected_status(link: Link) -> LinkStatus:
 
 def is_connected(link: Link) -> bool:
     """Return whether a link is connected now; nothing is begun and the host is not asked."""
-    from jlremote.link.wire.states import State
-
     try:
         return not link.disconnected and link.status().state == State.UP
     except JlrError:  # its process does not run
@@ -228,13 +215,10 @@ def is_connected(link: Link) -> bool:
 
 
 def undisturbed(link: Link) -> LinkStatus:
-    """Return the status of a link, connected unless it waits for the user.
+    """Return the status of a link, connected unless it waits for the user, or was disconnected.
 
-    Trying again without the user would only add a failed login to the host's log. What was
-    disconnected on purpose stays so.
+    Trying again without the user would only add a failed login to the host's log.
     """
-    from jlremote.link.wire.states import State
-
     if link.disconnected:
         why = "disconnected by `jlr disconnect`; the next command for it connects again"
         raise Unreachable(why)
@@ -249,24 +233,17 @@ def status_of(
     link: Link, ask: Callable[[Link], LinkStatus] = connected_status
 ) -> LinkStatus | Unreached:
     """Return the status of a link, or why it is not connected."""
-    from jlremote.link.wire.states import State
+    from jlremote.times import utc
 
     try:
         return ask(link)
-    except Authentication as refused:
-        return _unreached(link, State.NEEDS_AUTH, refused)
     except LinkStuck as stuck:  # the next question would only take as long again
         return Unreached(State.DOWN, None, stuck.message)
     except OtherVersion as other:  # its forwards go on, whatever their state is
         return Unreached(State.DOWN, None, f"{other.message}; {other.hint}")
-    except (Unreachable, Usage) as gone:  # Usage: the ssh config may be gone by now
-        return _unreached(link, None, gone)
-
-
-def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
-    from jlremote.link.wire.states import State
-    from jlremote.times import utc
-
+    except (Authentication, Unreachable, Usage) as failure:  # Usage: the ssh config may be gone
+        why = failure
+        state = State.NEEDS_AUTH if isinstance(why, Authentication) else None
     try:
         own = link.status()
     except JlrError:

@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -57,23 +58,21 @@ def _side_by_side(
     after_first: float,
 ) -> list[PoolAnswer[T]]:
     answers: queue.SimpleQueue[PoolAnswer[T]] = queue.SimpleQueue()
-    for host in hosts:
-        # A daemon: a host that never answers keeps no command from ending.
-        ask = threading.Thread(
-            target=lambda host=host: answers.put(_answer(host, question, context)), daemon=True
-        )
-        ask.start()
+
+    def ask(host: str) -> None:
+        answers.put(_answer(host, question, context))
+
+    for host in hosts:  # a daemon: a host that never answers keeps no command from ending
+        threading.Thread(target=ask, args=(host,), daemon=True).start()
     found = dict[str, PoolAnswer[T]]()
     began = time.monotonic()
     until = began + PATIENCE_SECONDS
-    for _ in hosts:
-        try:
+    with suppress(queue.Empty):
+        for _ in hosts:
             one = answers.get(timeout=max(0, until - time.monotonic()))
-        except queue.Empty:
-            break
-        found[one.host] = one
-        if one.answer is not None:
-            until = min(until, time.monotonic() + after_first)
+            found[one.host] = one
+            if one.answer is not None:
+                until = min(until, time.monotonic() + after_first)
     silent = Unreachable(f"no answer within {time.monotonic() - began:.0f} s")
     return [found.get(host) or PoolAnswer(host, None, silent) for host in hosts]
 
@@ -86,11 +85,7 @@ def _answer(host: str, question: Callable[[str, Context], T], context: Context) 
 
 
 def note_silent(answers: Sequence[PoolAnswer[T]], context: Context) -> None:
-    """Report each host of a pool that did not answer, in a line.
-
-    Raises:
-        JlrError: none has answered; it is the last one's error, which has a hint.
-    """
+    """Report each host of a pool that did not answer; raise the last one's error if none has."""
     silent = [(one.host, one.error) for one in answers if one.error is not None]
     for host, error in silent:
         context.progress.note(f"cannot ask `{host}`: {one_line(error.message)}")

@@ -25,8 +25,8 @@ LEFT = "interrupted again: some of it may be left; `jlr list` shows the sessions
 def undone_on_failure() -> Iterator[ExitStack]:
     """Yield a stack of callbacks that undo steps; they run, in reverse order, if the block fails.
 
-    Push a callback before its step: Ctrl-C may come before the step's answer. If a callback fails,
-    the block's own failure is still the one that is raised.
+    Push a callback before its step: Ctrl-C may come before the step's answer. The failure that is
+    raised is the block's own.
     """
     undo = ExitStack()
     try:
