@@ -1,14 +1,16 @@
-"""Links to hosts, each with the ssh configuration of its sessions, and their states."""
+"""Links to hosts, each with the ssh configuration of its sessions, their states, and pools."""
 
 from __future__ import annotations
 
 import os
+import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jlremote.errors import (
     Authentication,
@@ -33,7 +35,7 @@ from jlremote.link.wire.states import State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import in_short
 from jlremote.questions import NeverAsks
-from jlremote.text import closest, printable
+from jlremote.text import closest, one_line, printable
 
 if TYPE_CHECKING:
     from jlremote.laptop.job_records import JobRecord
@@ -83,7 +85,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         on_failure=lambda said: _show_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=lambda link, script: _expect_answer(link, script, context),
-        on_unanswered=lambda answers: _note_silent(host, answers, context),
+        on_unanswered=lambda answers: _note_silence(host, answers, context),
         explain=lambda error: _explained(error, host, context),
         waiting=context.progress.waiting,
     )
@@ -142,7 +144,7 @@ def _expect_answer(link: Link, script: str, context: Context) -> None:
         context.progress.note(f"{SLURM.name} does not answer on `{link.name}` so far; still asking")
 
 
-def _note_silent(host: str, answers: bool | None, context: Context) -> None:
+def _note_silence(host: str, answers: bool | None, context: Context) -> None:
     if host not in _noted_silent:
         _noted_silent.add(host)
         silent = f"`{host}` does not answer"
@@ -215,10 +217,8 @@ def is_connected(link: Link) -> bool:
 
 
 def undisturbed(link: Link) -> LinkStatus:
-    """Return the status of a link, connected unless it waits for the user, or was disconnected.
-
-    Trying again without the user would only add a failed login to the host's log.
-    """
+    """Return the status of a link, connected unless it waits for the user, or was disconnected."""
+    # Trying again without the user would only add a failed login to the host's log.
     if link.disconnected:
         why = "disconnected by `jlr disconnect`; the next command for it connects again"
         raise Unreachable(why)
@@ -250,3 +250,81 @@ def status_of(
         return Unreached(state or State.DOWN, None, why.message)
     same = state in (None, own.state)
     return Unreached(state or own.state, utc(own.since) if same else None, why.message)
+
+
+# How long the others wait for a host that does not answer.
+POOL_SECONDS = 10.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PoolAnswer(Generic[T]):
+    """The answer of one host of a pool, or why there is none."""
+
+    host: str
+    answer: T | None
+    error: JlrError | None = None
+
+
+def ask_each(
+    hosts: Sequence[str],
+    question: Callable[[str, Context], T],
+    context: Context,
+    *,
+    after_first: float = POOL_SECONDS,
+) -> list[PoolAnswer[T]]:
+    """Return the answers of hosts to `question`, which are asked at the same time.
+
+    Once one has answered, the others have `after_first` seconds. A host that needs the user is
+    asked once more when the others have answered, one by one.
+    """
+    quiet = replace(context, asker=ASKS_NOTHING)
+    with context.progress.step(f"Ask {', '.join(hosts)}"):
+        found = _side_by_side(hosts, question, quiet, after_first)
+    for number, one in enumerate(found):
+        if isinstance(one.error, NeedsAuthentication):
+            found[number] = _answer(one.host, question, context)
+    return found
+
+
+def _side_by_side(
+    hosts: Sequence[str],
+    question: Callable[[str, Context], T],
+    context: Context,
+    after_first: float,
+) -> list[PoolAnswer[T]]:
+    answers: queue.SimpleQueue[PoolAnswer[T]] = queue.SimpleQueue()
+
+    def ask(host: str) -> None:
+        answers.put(_answer(host, question, context))
+
+    for host in hosts:  # a daemon: a host that never answers keeps no command from ending
+        threading.Thread(target=ask, args=(host,), daemon=True).start()
+    found = dict[str, PoolAnswer[T]]()
+    began = time.monotonic()
+    until = began + POOL_SECONDS
+    with suppress(queue.Empty):
+        for _ in hosts:
+            one = answers.get(timeout=max(0, until - time.monotonic()))
+            found[one.host] = one
+            if one.answer is not None:
+                until = min(until, time.monotonic() + after_first)
+    silent = Unreachable(f"no answer within {time.monotonic() - began:.0f} s")
+    return [found.get(host) or PoolAnswer(host, None, silent) for host in hosts]
+
+
+def _answer(host: str, question: Callable[[str, Context], T], context: Context) -> PoolAnswer[T]:
+    try:
+        return PoolAnswer(host, question(host, context))
+    except JlrError as error:
+        return PoolAnswer(host, None, error)
+
+
+def note_silent(answers: Sequence[PoolAnswer[T]], context: Context) -> None:
+    """Report each host of a pool that did not answer; raise the last one's error if none has."""
+    silent = [(one.host, one.error) for one in answers if one.error is not None]
+    for host, error in silent:
+        context.progress.note(f"cannot ask `{host}`: {one_line(error.message)}")
+    if silent and len(silent) == len(answers):
+        raise silent[-1][1]

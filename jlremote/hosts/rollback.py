@@ -40,10 +40,8 @@ def undone_on_failure() -> Iterator[ExitStack]:
 
 
 def let_ctrl_c_through() -> None:
-    """Accept Ctrl-C even where a shell script's `&` made the process ignore it.
-
-    Child processes inherit ignored signals, so Ctrl-C would not work in JupyterLab's terminals.
-    """
+    """Accept Ctrl-C even where a shell script's `&` made the process ignore it."""
+    # Child processes inherit ignored signals, so Ctrl-C would not work in JupyterLab's terminals.
     if _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -344,9 +344,7 @@ def _job(
         mark=mark,
     )
     if code or known.state:
-        how = slurm_reasons.ending(known.state, log)
-        if not how and not code:
-            how = known.unwritten(log, began=bool(start))
+        how = known.how(log, written=bool(code), began=bool(start))
         status = whole_number(code) if code else None
         if how and status == 0:
             status = slurm_reasons.unfinished_code(how)

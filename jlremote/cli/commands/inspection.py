@@ -67,13 +67,13 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
 def _show_gpus(host: str, context: Context) -> None:
     from jlremote.cli.screen import gpu_table
     from jlremote.gpus import host_gpus, pool_gpus
-    from jlremote.hosts import pools
+    from jlremote.hosts import links
 
     shown: gpu_table.Shown
     if is_pool(host):
         shown = answers = pool_gpus.of_pool(host, context)
         if not as_json():
-            pools.note_silent(answers, context)
+            links.note_silent(answers, context)
     else:
         shown = host_gpus.inventory(host, context)
     if as_json():

@@ -11,7 +11,7 @@ from jlremote.place.clusters.scheduler import INDEX, Resources, SchedulerFacts, 
 from jlremote.place.host.contract import FIELD, GROUP, PRINT_GROUP, Completed
 from jlremote.place.host.process_mark import CARRIER, STAYS
 from jlremote.place.host.shell_text import command_line, pause
-from jlremote.text import one_line, printable
+from jlremote.text import one_line
 
 # Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
 # startup files that hang are not waited for.
@@ -149,12 +149,8 @@ class Slurm:
 
     def queue(self, seconds: int | None = None) -> str:
         """Print the user's jobs, also those that have just ended, within so many seconds."""
-        argv = (
-            "squeue",
-            "--array",
-            "--states=all",
-            f"--format={FIELD.join(slurm_lists.QUEUE_COLUMNS)}",
-        )
+        columns = FIELD.join(slurm_lists.QUEUE_COLUMNS)
+        argv = ("squeue", "--array", "--states=all", f"--format={columns}")
         asked = _first(argv, seconds or _SECONDS)
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} --user="$(id -un)"'
 
@@ -187,8 +183,8 @@ class Slurm:
 
     def maintenance(self) -> str:
         """Print in how many seconds each maintenance begins, which no running job may reach."""
-        argv = ("scontrol", "show", "reservation", "--oneliner")
-        return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} 2>/dev/null |{_BEGINS}"
+        asked = _first(("scontrol", "show", "reservation", "--oneliner"))
+        return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} 2>/dev/null |{_BEGINS}"
 
     def signal(self, job: str, signal: str) -> str:
         """Signal all steps, then the batch script's processes (`--full` leaves out steps)."""
@@ -212,8 +208,7 @@ class Slurm:
 
     def end_steps(self, job: str, name: str) -> str:
         """Cancel a job's steps of a name until there is none; else exit with `STAYS`."""
-        text = _END_STEPS.replace("JOB", job).replace("NAME", name)
-        return f"{_ON_PATH}{text}"
+        return _ON_PATH + _END_STEPS.replace("JOB", job).replace("NAME", name)
 
     def holds(self, job: str) -> str:
         """Check whether `$process` is a job's: by its control group, else by its variable."""
@@ -232,8 +227,7 @@ class Slurm:
         return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
 
     def read_estimate(self, answer: Completed) -> str:
-        said = printable(f"{answer.stderr}\n{answer.stdout}")
-        return one_line(said.replace("sbatch: ", ""))
+        return one_line(f"{answer.stderr}\n{answer.stdout}".replace("sbatch: ", ""))
 
     def presence(self) -> str:
         return (
@@ -248,9 +242,8 @@ class Slurm:
         if not version.strip():
             return None
         listed, _, choices = rest.partition(GROUP)
-        silence = (
-            None if slurm_lists.QUEUE_HEADING in listed else one_line(listed)[:300] or "no answer"
-        )
+        answered = slurm_lists.QUEUE_HEADING in listed
+        silence = None if answered else one_line(listed)[:300] or "no answer"
         return SchedulerFacts(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
@@ -299,10 +292,7 @@ def _asked(resources: Resources) -> tuple[str, ...]:
     given["cpus-per-task"] = resources.cpus
     for argument in resources.arguments:
         if _ARRAY.fullmatch(argument):
-            raise Usage(
-                f"`{argument}` makes several jobs",
-                hint="`--array 0-7` of `jlr run` does",
-            )
+            raise Usage(f"`{argument}` makes several jobs", hint="`--array 0-7` of `jlr run` does")
         if argument.startswith("--container"):
             raise Usage(
                 f"`{argument}`: in that container the job would not find its folder",
@@ -316,5 +306,4 @@ def _asked(resources: Resources) -> tuple[str, ...]:
             )
     asked = (f"--{name}={value}" for name, value in given.items() if value is not None)
     # Variables are read from the job's folder: accounting may keep the job's environment.
-    fixed = ("--no-requeue", f"--export={_ENVIRONMENT}")
-    return (*fixed, *asked, *resources.arguments)
+    return ("--no-requeue", f"--export={_ENVIRONMENT}", *asked, *resources.arguments)

@@ -33,18 +33,16 @@ _NOTHING = ("None", "N/A", "(null)", "", "NonZeroExitCode")
 @understood("Slurm")
 def read_queue(printed: str) -> Mapping[str, QueuedJob]:
     """Return the jobs by id (`SchedulerSilent`: there is no heading, which proves an answer)."""
+    rows = (line.split(FIELD) for line in _listed(printed, QUEUE_HEADING + FIELD, "squeue"))
+    return {fields[0]: _job(fields) for fields in rows if len(fields) >= len(QUEUE_COLUMNS)}
+
+
+def _listed(printed: str, heading: str, program: str) -> list[str]:
     lines = printed.splitlines()
-    start = next(
-        (n for n, line in enumerate(lines) if line.startswith(QUEUE_HEADING + FIELD)), None
-    )
-    if start is None:
-        raise silence(printed, "squeue")
-    rows = (
-        line.split(FIELD)
-        for line in lines[start + 1 :]
-        if line.count(FIELD) >= len(QUEUE_COLUMNS) - 1
-    )
-    return {fields[0]: _job(fields) for fields in rows}
+    for number, line in enumerate(lines, 1):
+        if line.startswith(heading):
+            return lines[number:]
+    raise silence(printed, program)
 
 
 def silence(printed: str, program: str) -> SchedulerSilent:
@@ -107,11 +105,7 @@ def read_gpus(printed: str) -> ClusterGpus:
 
 
 def _rows(printed: str) -> Iterator[list[str]]:
-    lines = printed.splitlines()
-    start = next((n for n, line in enumerate(lines) if line.startswith(NODES_HEADING)), None)
-    if start is None:
-        raise silence(printed, "sinfo")
-    for line in lines[start + 1 :]:
+    for line in _listed(printed, NODES_HEADING, "sinfo"):
         columns = [line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)]
         if len(columns) == len(_COLUMNS):
             yield columns

@@ -50,10 +50,8 @@ def framed(steps: Steps, marker: str) -> str:
 
 
 def announced(script: str, marker: str) -> str:
-    """Return a script for streaming: output before the marker, on either stream, is noise.
-
-    The braces make the shell read the whole script before its commands read stdin.
-    """
+    """Return a script for streaming: output before the marker, on either stream, is noise."""
+    # The braces make the shell read the whole script before its commands read stdin.
     announce = f"printf '%s\\n' '{marker}'"
     return f"{{\n{announce}; {announce} >&2\n{script}\nexit\n}}\n"
 

@@ -96,10 +96,8 @@ class ProcessPlan:
     variables: str = ""  # shell text with its variables, which it reads from its stdin
     mark: str = ""  # unique to this job; `take_back` removes no other
     remove: bool = False  # whether it is deleted once its output and exit code were read
-    # with an argument appended: `Runtime.sweep`, for what is no process of the host; else empty
-    sweep: tuple[str, ...] = ()
-    # what `gpus.waiter_program` is to do before the command begins, `None` for nothing
-    wait: Mapping[str, Any] | None = None
+    sweep: tuple[str, ...] = ()  # `Runtime.sweep`, for what is no process of the host; else empty
+    wait: Mapping[str, Any] | None = None  # what `gpus.waiter_program` does before it begins
 
 
 def launch(plan: ProcessPlan) -> str:

@@ -137,10 +137,8 @@ exit $status
 
 
 def again_until_hang_up(body: str, seconds: float) -> str:
-    """Return shell text that runs `body` every so often until its stdin ends.
-
-    A `sleep` that outlasts it would count as a program of the container.
-    """
+    """Return shell text that runs `body` every so often until its stdin ends."""
+    # A `sleep` that outlasts it would count as a program of the container.
     return until_hang_up(f"""\
 {{
 trap 'kill $! 2>/dev/null; exit 143' TERM

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import Usage
 from jlremote.place.host.contract import Completed, Steps
-from jlremote.place.host.shell_text import IF_MISSING, command_line
+from jlremote.place.host.shell_text import IF_MISSING, IN_FOLDER, command_line
 from jlremote.place.runtimes.runtime import Attachment, Container, Runtime
 
 # util-linux has `--fork`, BusyBox has not.
@@ -20,11 +20,9 @@ if os.fork() == 0:
     os.setsid()
     os.execvp(sys.argv[1], sys.argv[1:])' "$@" </dev/null >/dev/null 2>&1
 """
-# A quoted `~` is the home on the host; the local shell expands an unquoted one.
 _IN_FOLDER = f"""\
-jlr_folder=$1; shift
-case $jlr_folder in '~'|'~/'*) jlr_folder=$HOME${{jlr_folder#'~'}};; esac
-cd -- "$jlr_folder" || exit
+{IN_FOLDER} || exit
+shift
 {IF_MISSING}exec "$@"
 """
 # For a shell in a terminal: as a login shell it may set a PATH of its own.
@@ -40,10 +38,8 @@ PATH_FILE = "path"
 
 
 def detached(argv: tuple[str, ...]) -> str:
-    """Return the command that runs argv in a process session of its own, so it outlives ours.
-
-    The shell's `&` would make it ignore SIGINT for good.
-    """
+    """Return the command that runs argv in a process session of its own, so it outlives ours."""
+    # The shell's `&` would make it ignore SIGINT for good.
     return command_line(("sh", "-c", _DETACH, "sh", *argv))
 
 

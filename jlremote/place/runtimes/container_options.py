@@ -6,13 +6,12 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import LOG_LIMIT, key
-from jlremote.text import one_line
 from jlremote.untrusted import number
 
 
@@ -51,21 +50,17 @@ class ContainerOptions:
 
 NO_OPTIONS = ContainerOptions()
 
+_OPTIONS = {
+    "volumes": "volume",
+    "environment": "env",
+    "ulimits": "ulimit",
+    "remove": "rm",
+    "log_options": "log-opt",
+}
 # The fields by their long options.
 FIELDS: Mapping[str, str] = {
-    "volume": "volumes",
-    "env": "environment",
-    "workdir": "workdir",
-    "user": "user",
-    "shm-size": "shm_size",
-    "ulimit": "ulimits",
-    "ipc": "ipc",
-    "network": "network",
-    "init": "init",
-    "rm": "remove",
-    "log-opt": "log_options",
-    "packages": "packages",
-    "engine-arguments": "engine_arguments",
+    _OPTIONS.get(each.name, each.name.replace("_", "-")): each.name
+    for each in fields(ContainerOptions)
 }
 
 # jlr sets these itself: it finds the container by its name and sets its entrypoint.
@@ -91,63 +86,29 @@ def check_arguments(words: tuple[str, ...]) -> None:
         before = word
 
 
-def check_volumes(volumes: tuple[str, ...]) -> None:
-    """Refuse a volume without a target (`Usage`): the engine would make an empty one there."""
-    for volume in volumes:
-        if ":" not in volume:
-            source = one_line(posixpath.normpath(volume))
-            raise Usage(
-                f"`--volume {one_line(volume)}` names no folder in the container",
-                hint=f"write `SOURCE:TARGET`: `-v {source}:/{posixpath.basename(source)}`",
-            )
-
-
-# How the values look that an engine takes, and what to write; what a host has, it knows alone.
-_LOOKS: Mapping[str, tuple[str, str]] = {
-    "workdir": (r"/.*", "write a folder of the container, from `/` on"),
-    "network": (r"\w\S*", "write `bridge`, `host`, `none` or the name of an existing network"),
-    "ipc": (
-        r"private|host|shareable|none|(container|ns):\S+",
-        "write `private`, `host` or `container:NAME`",
-    ),
-    "shm-size": (
-        r"(?i)[0-9]{1,15}(\.[0-9]+)? ?[bkmgtp]?i?b?",
-        "write `64m`, `1g` and the like",
-    ),
-    "ulimit": (
-        r"[a-zA-Z_]+=(-?[0-9]+(:-?[0-9]+)?)?",
-        "write `memlock=-1`, `nofile=1024:4096`",
-    ),
-    "volume": (
-        r"([~/.][^:]*|[^/:]+):/[^:]*(:[^:]*)?",
-        "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
-    ),
-    "log-opt": (r"[^=\s]+=.*", "write as the engine does: `max-size=50m`, `max-file=3`"),
-}
-
-
-def check_values(options: ContainerOptions) -> None:
-    """Refuse values that no engine takes, before an image is pulled for them (`Usage`)."""
-    for option, (looks, hint) in _LOOKS.items():
-        given = getattr(options, FIELDS[option]) or ()
-        for value in (given,) if isinstance(given, str) else given:
-            if not re.fullmatch(looks, value):
-                raise Usage(f"invalid `--{option} {value}`", hint=hint)
+# runc prints the number (asm-generic/resource.h), crun the name.
+_LIMITS = (
+    "cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks",
+    "sigpending", "msgqueue", "nice", "rtprio", "rttime",
+)  # fmt: skip
+_LIMIT = re.compile(r"rlimit type (\d{1,4})|RLIMIT_([A-Z]+)")
+_LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
 
 
 def refusal(options: ContainerOptions, said: str, why: str) -> JlrError | None:
-    """Return the error of a limit that the host refuses, and how to leave it out."""
-    given: tuple[str, ...] = ()
-    if "rlimit" in said.lower():
-        option, given = "ulimit", options.ulimits
-    elif "unknown log opt" in said:
-        option, given = "log-opt", (*options.log_options, *LOG_LIMIT)
-    if not given:
+    """Return the error that names the option which the host refuses, and how to leave it out."""
+    option, given, refused = "ulimit", options.ulimits, ""
+    if limit := _LIMIT.search(said):
+        refused = "".join(_LIMITS[int(limit[1]) :][:1]) if limit[1] else limit[2].lower()
+    elif log := _LOG_OPTION.search(said):
+        option, given, refused = "log-opt", (*options.log_options, *LOG_LIMIT), log[1]
+    item = next((item for item in given if key(option, item) == refused), None)
+    if item is None:
         return None
-    left_out = dict.fromkeys(f"--{option} {shlex.quote(key(option, item))}=" for item in given)
+    takes_away = shlex.join((f"--{option}", f"{refused}="))
     return JlrError(
-        f"the host does not allow `--{option}`: {why}",
-        hint=f"`{' '.join(left_out)}` leaves it out, also if a profile has it",
+        f"the host does not allow `--{option} {item}`: {why}",
+        hint=f"`{takes_away}` leaves it out, also if a profile has it",
     )
 
 
@@ -173,12 +134,12 @@ def options_of(inspected: Mapping[str, Any], labels: Mapping[str, str]) -> Conta
     """Return a container's options from its `inspect`, and from the labels that jlr gave it."""
     config, host = inspected["Config"], inspected["HostConfig"]
     return ContainerOptions(
-        volumes=tuple(_volume(mount) for mount in inspected.get("Mounts") or ()),
+        volumes=tuple(map(_volume, inspected.get("Mounts") or ())),
         environment=tuple(config.get("Env") or ()),
         workdir=config.get("WorkingDir") or "/",
         user=config.get("User") or "root",
         shm_size=_size_in_words(host.get("ShmSize")),
-        ulimits=tuple(_ulimit(limit) for limit in host.get("Ulimits") or ()),
+        ulimits=tuple(map(_ulimit, host.get("Ulimits") or ())),
         ipc=host.get("IpcMode") or None,
         network=host.get("NetworkMode") or None,
         init=bool(host.get("Init")),

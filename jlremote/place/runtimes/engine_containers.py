@@ -53,8 +53,7 @@ class Containers(Runtime):
     """The containers of one engine; see `Runtime`."""
 
     engine: Engine = field()
-    # the full id of the one container that is meant, whatever its name is; empty to go by name
-    container_id: str = ""
+    container_id: str = ""  # the id of the container that is meant; empty to go by name
     # Visible in the container's network only; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
     has_images: bool = True

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from jlremote.place.clusters import last_states
 from jlremote.place.clusters.scheduler import FOLLOWS
 from jlremote.place.clusters.slurm import SLURM
-from jlremote.place.clusters.slurm_reasons import ending
 from jlremote.place.host.contract import FIELD, PRINT_FIELD, TAKE_OUT, Completed, Steps, understood
 from jlremote.place.host.process_mark import LIST
 from jlremote.place.host.shell_text import command_line
@@ -160,9 +159,8 @@ class OnNode(Runtime):
         if halt := {"stopped": STOPPED, "idle": IDLE}.get(facts["ended"].strip()):
             return halt
         known, log = last_states.read_ending(facts["ending"]), facts["log"]
-        how, code = ending(known.state, log), facts["exit"].partition(" ")[0]
-        if not how and not code:
-            how = known.unwritten(log, began=bool(facts["began"].strip()))
+        code = facts["exit"].partition(" ")[0]
+        how = known.how(log, written=bool(code), began=bool(facts["began"].strip()))
         if code == "0" and not how:
             return SHUT_DOWN
         ended = f"its job ended: {how}" if how else f"its job ended with exit code {code}"

@@ -32,10 +32,9 @@ _ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
 
 @cache
 def on_nodes() -> Mapping[str, OnNode]:
-    """Return the runtimes of a cluster's nodes, by the name of what runs there.
-
-    The scheduler is loaded here: most commands need none, and it would add a tenth to their start.
-    """
+    """Return the runtimes of a cluster's nodes, by the name of what runs there."""
+    # The scheduler is loaded here: most commands need none, and it would add a tenth to their
+    # start.
     from jlremote.place.runtimes.on_node import SERVERS, OnNode
 
     insides = (

@@ -31,10 +31,8 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
-    """Return the command that creates (and does not start) a container.
-
-    It runs the script, then waits (see `waiting`); `--init` reaps orphans of later `exec`s.
-    """
+    """Return the command that creates (and does not start) a container."""
+    # It runs the script, then waits (see `waiting`); `--init` reaps orphans of later `exec`s.
     shell, *command = waiting.command(spec.script)
     told = {SESSION_LABEL: spec.name} | dict(labels)
     if words := spec.options.engine_arguments:

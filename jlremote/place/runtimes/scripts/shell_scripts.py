@@ -182,10 +182,8 @@ exit "${{code:-1}}"
 
 
 def end_script(kept: Mapping[str, Any]) -> str:
-    """Return the script that ends a shell, which ends its jobs, if no other terminal has taken it.
-
-    It does not lead the terminal's session, so the kernel may not tell it.
-    """
+    """Return the script that ends a shell and its jobs, if no other terminal has taken it."""
+    # It does not lead the terminal's session, so the kernel may not tell it.
     name = kept["name"]
     leader = _tmux(name, "list-panes", "-s", "-t", f"={name}", "-F", "#{pane_pid}")
     kill = _tmux(name, "kill-session", "-t", f"={name}")
