@@ -196,10 +196,19 @@ def usable(
     the `EngineUnusable` says why the likeliest does not.
     """
     search = searched(host, sudo=sudo, may_ask=may_ask)
-    if search.engine is None:
-        failures = [*((reason,) if reason else ()), *search.unusable.values()]
-        raise _likeliest(host, failures, search.login)
-    return search.engine
+    if search.engine is not None:
+        return search.engine
+    failures = [*((reason,) if reason else ()), *search.unusable.values()]
+    installed = [failure for failure in failures if _is_installed(failure)]
+    if installed or not failures:
+        raise installed[0] if installed else JlrError("no container engine works on the host")
+    neither = EngineMissing(
+        "neither docker nor podman was found on the host",
+        hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
+        "without, and with `--slurm` a cluster's login node",
+    )
+    found = search.login
+    raise neither if found is None else _lacking(host, "docker or podman", neither, found)
 
 
 def searched(host: LoginHost, *, sudo: bool, may_ask: bool = True) -> Search:
@@ -255,17 +264,3 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
 
 def _is_installed(why: EngineUnusable) -> bool:
     return not isinstance(why, EngineMissing | engine_errors.DockerIsPodman)
-
-
-def _likeliest(
-    host: LoginHost, failures: list[EngineUnusable], login: LoginShell | None
-) -> JlrError:
-    installed = [failure for failure in failures if _is_installed(failure)]
-    if installed or not failures:
-        return installed[0] if installed else JlrError("no container engine works on the host")
-    neither = EngineMissing(
-        "neither docker nor podman was found on the host",
-        hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
-        "without, and with `--slurm` a cluster's login node",
-    )
-    return neither if login is None else _lacking(host, "docker or podman", neither, login)

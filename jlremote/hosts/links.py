@@ -134,10 +134,9 @@ def _expect_answer(link: Link, script: str, context: Context) -> None:
     if trial is None or link.name in _noted_waiting:
         return
     _noted_waiting.add(link.name)  # first: the trial may be silent, too
-    try:
+    answers = True
+    with suppress(JlrError):  # the server has no session to spare for it, or is away
         answers = run_script(link, trial).status == 0
-    except JlrError:  # the server has no session to spare for it, or is away
-        answers = True
     if answers:
         _noted_waiting.remove(link.name)
     else:

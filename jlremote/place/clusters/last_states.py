@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.place.clusters import slurm_reasons
 from jlremote.place.clusters.scheduler import FOLLOWS
 from jlremote.place.clusters.slurm import SLURM
+from jlremote.place.clusters.slurm_lists import ending
 from jlremote.place.host.contract import PRINT_FIELD
 from jlremote.place.host.shell_text import pause
 from jlremote.text import one_line
@@ -111,7 +111,7 @@ class JobEnding:
         Where none was `written`, nothing of it has run if it had not begun: then `log`, the
         scheduler's own, says more.
         """
-        told = slurm_reasons.ending(self.state, log)
+        told = ending(self.state, log)
         if told or written:
             return told
         code, _, signal = self.code.partition(":")

@@ -10,7 +10,7 @@ from jlremote.place.clusters import launchers, slurm_lists
 from jlremote.place.clusters.scheduler import INDEX, Resources, SchedulerFacts, SchedulerSilent
 from jlremote.place.host.contract import FIELD, GROUP, PRINT_GROUP, Completed
 from jlremote.place.host.process_mark import CARRIER, STAYS
-from jlremote.place.host.shell_text import command_line, pause
+from jlremote.place.host.shell_text import bounded, command_line, pause
 from jlremote.text import one_line
 
 # Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
@@ -130,7 +130,7 @@ class Slurm:
         # In the name of a log file `%` has a meaning.
         return (
             f"{_ON_PATH}jlr_log=$(printf %s {log} | sed 's/%/%%/g; s/{INDEX}/%a/')\n"
-            f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{find}'
+            f'jlr_said=$({bounded(argv, _SECONDS)} --output="$jlr_log") || exit\n{find}'
         )
 
     def array_limit(self) -> str:
@@ -142,7 +142,7 @@ class Slurm:
         argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\n"
-            f'jlr_found=$({_first(argv)} --user="$(id -un)") || exit\n'
+            f'jlr_found=$({bounded(argv, _SECONDS)} --user="$(id -un)") || exit\n'
             "case $jlr_found in *JOBID*) ;; *) exit 1;; esac\n"
             "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed '1d; s/_.*//' | sort -u\n"
         )
@@ -151,7 +151,7 @@ class Slurm:
         """Print the user's jobs, also those that have just ended, within so many seconds."""
         columns = FIELD.join(slurm_lists.QUEUE_COLUMNS)
         argv = ("squeue", "--array", "--states=all", f"--format={columns}")
-        asked = _first(argv, seconds or _SECONDS)
+        asked = bounded(argv, seconds or _SECONDS)
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} --user="$(id -un)"'
 
     def answer(self) -> str:
@@ -162,7 +162,7 @@ class Slurm:
         """Return a script that fails if Slurm is silent; `None` if `script` asks it nothing."""
         if _LOOK not in script:
             return None
-        asked = f'{_first(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
+        asked = f'{bounded(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
         return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {slurm_lists.QUEUE_HEADING}"
 
     def requeues(self, resources: Resources) -> bool:
@@ -183,7 +183,7 @@ class Slurm:
 
     def maintenance(self) -> str:
         """Print in how many seconds each maintenance begins, which no running job may reach."""
-        asked = _first(("scontrol", "show", "reservation", "--oneliner"))
+        asked = bounded(("scontrol", "show", "reservation", "--oneliner"), _SECONDS)
         return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} 2>/dev/null |{_BEGINS}"
 
     def signal(self, job: str, signal: str) -> str:
@@ -224,7 +224,7 @@ class Slurm:
         return f"{_ON_PATH}scancel {job}"
 
     def estimate(self, resources: Resources) -> str:
-        return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
+        return f"{_ON_PATH}{bounded(('sbatch', '--test-only', *_asked(resources)), _SECONDS)}"
 
     def read_estimate(self, answer: Completed) -> str:
         return one_line(f"{answer.stderr}\n{answer.stdout}".replace("sbatch: ", ""))
@@ -232,7 +232,7 @@ class Slurm:
     def presence(self) -> str:
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\nsbatch --version\n"
-            f"printf '{PRINT_GROUP}'; {_first(('squeue', '--me'))} 2>&1\n"
+            f"printf '{PRINT_GROUP}'; {bounded(('squeue', '--me'), _SECONDS)} 2>&1\n"
             f"printf '{PRINT_GROUP}'\n{self.choices()}"
         )
 
@@ -273,7 +273,7 @@ class Slurm:
     def gpus(self) -> str:
         """Print the GPUs of partitions and who holds them; the status is 127 without Slurm."""
         asked = (slurm_lists.SINFO, slurm_lists.SQUEUE)
-        lists = (f"{_first(argv)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
+        lists = (f"{bounded(argv, _SECONDS)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
         missing = "command -v sinfo >/dev/null 2>&1 || exit 127\n"
         return (
             f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un; date +%s"
@@ -281,10 +281,6 @@ class Slurm:
 
 
 SLURM = Slurm()
-
-
-def _first(argv: tuple[str, ...], seconds: int = _SECONDS) -> str:
-    return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
 
 
 def _asked(resources: Resources) -> tuple[str, ...]:

@@ -50,8 +50,7 @@ def bounded(argv: Iterable[str], seconds: int) -> str:
 
     The status of a command that was ended is `TOOK_TOO_LONG`.
     """
-    command = command_line(argv)
-    return f"if command -v timeout >/dev/null; then timeout {seconds} {command}; else {command}; fi"
+    return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
 
 
 def stdin_of(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -112,6 +112,14 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
     through the environment, as all users of a host can read arguments (`Usage`: a name is invalid).
     """
     options = spec.options
+    variables = [item.partition("=") for item in options.environment]
+    for name, _, _ in variables:
+        check_name(name)
+    exports = "".join(
+        f"export {program.upper()}ENV_{name}={shlex.quote(value)}\n"
+        for name, given, value in variables
+        if given
+    )
     words = (
         *(("--nv",) if spec.gpus else ()),
         *(f"--bind={volume}" for volume in options.volumes),
@@ -120,19 +128,11 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
         spec.image,
     )
     return (
-        f"directory={directory}\n{_SURROUNDINGS}{_GPUS}{''.join(_variables(program, spec))}"
-        f"{_BELOW_TMP}exec {program} ${{{TRIAL}:---quiet}} exec "
+        f"directory={directory}\n{_SURROUNDINGS}{_GPUS}{exports}{_BELOW_TMP}"
+        f"exec {program} ${{{TRIAL}:---quiet}} exec "
         '--bind="$directory/tmp:/tmp" ${home:+"--bind=$home"} --bind="$directory" '
         f'{shlex.join(words)} "$@"\n'
     )
-
-
-def _variables(program: str, spec: ContainerSpec) -> Iterator[str]:
-    for item in spec.options.environment:
-        name, given, value = item.partition("=")
-        check_name(name)
-        if given:
-            yield f"export {program.upper()}ENV_{name}={shlex.quote(value)}\n"
 
 
 def written_definition(spec: ContainerSpec) -> str:

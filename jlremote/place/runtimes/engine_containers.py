@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from jlremote.errors import Usage
 from jlremote.place.host.contract import (
     FIELD,
     MINE,
@@ -44,8 +43,6 @@ from jlremote.untrusted import count, document
 
 # Folders of a rootless engine's networks, which the host does not reach.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
-# moby/names: RestrictedNamePattern. Docker has no upper limit; ours keeps names fit for files.
-CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 
 
 @dataclass(frozen=True)
@@ -69,14 +66,6 @@ class Containers(Runtime):
     @property
     def program(self) -> str:
         return self.engine.kind.program
-
-    def check_name(self, name: str) -> None:
-        """Refuse a name that docker would refuse; podman takes the same."""
-        if not CONTAINER_NAME.fullmatch(name):
-            raise Usage(
-                f"invalid container name `{one_line(name)}`",
-                hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
-            )
 
     def reference(self, name: str) -> str:
         """Return the container's id if known, else its name, for the engine's command line."""

@@ -114,9 +114,8 @@ def _log_flags(options: ContainerOptions) -> Iterator[str]:
     words = options.engine_arguments
     own = any(word.startswith("--log-driver") for word in words)
     given = (*LOG_LIMIT, *options.log_options)
-    if own:  # it may take no such limit, as `none` does
-        given = tuple(item for item in given if item not in LOG_LIMIT)
-    limits = _valued("log-opt", given)
+    # A driver of the person's may take no such limit, as `none` does.
+    limits = _valued("log-opt", (item for item in given if not (own and item in LOG_LIMIT)))
     if limits and not own:
         yield "--log-driver=json-file"
     for limit in limits:

@@ -117,7 +117,7 @@ def unless_silent(step: str) -> str:
 
 def is_tried(script: str) -> bool:
     """Return whether a script has commands of `tried`, which take no longer than they may."""
-    return f"then timeout {PATIENCE_SECONDS} " in script
+    return f"echo timeout {PATIENCE_SECONDS}) " in script
 
 
 def engine_error(engine: Engine, failed: Completed) -> JlrError:
