@@ -81,10 +81,7 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
 
 
 def run_attached(opened: Opened, screen: Screen, lasting: Lasting | None = None) -> int:
-    """Connect a process to the screen, end it or leave it, and return its exit status.
-
-    `TerminalClosed`: the user did; `LinkLost`: the connection broke, or was ended on purpose.
-    """
+    """Connect a process to the screen; return its exit status (`TerminalClosed`, `LinkLost`)."""
     with opened as process, screen.taken():
         return _Attachment(process, screen, lasting).to_the_end()
 
@@ -110,10 +107,9 @@ def carry(
 
 
 class _Attachment:
-    """A process that is connected to the screen, with a thread for each direction.
+    """A process that is connected to the screen, with a thread for each direction."""
 
-    The main thread only waits: however stuck the link is, `~.` ends it.
-    """
+    # The main thread only waits: however stuck the link is, `~.` ends it.
 
     def __init__(self, process: RemoteProcess, screen: Screen, lasting: Lasting | None) -> None:
         self._process: RemoteProcess | None = process  # `None` while the connection is away

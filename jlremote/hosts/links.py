@@ -34,6 +34,7 @@ from jlremote.link.wire.protocol import OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import in_short
+from jlremote.place.host.sudo import by_hand
 from jlremote.questions import NeverAsks
 from jlremote.text import closest, one_line, printable
 
@@ -114,8 +115,6 @@ def begin(host: str, context: Context) -> None:
 
 
 def _show_command(script: str, context: Context) -> None:
-    from jlremote.place.host.sudo import by_hand
-
     context.progress.command(by_hand(in_short(script)))
 
 

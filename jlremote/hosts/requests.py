@@ -137,10 +137,7 @@ class LogRequest:
 
 
 def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
-    """Return the options of a new container, out of options by their long names.
-
-    `Usage`: an argument for the engine is not allowed, or no engine takes a value.
-    """
+    """Return the options of a new container, out of those by their long names (`Usage`)."""
     check_arguments(settled.get("engine-arguments", ()))
     workdir = settled.get("workdir") or "/"
     if settled.get("image") and settled.get("runtime") != "none" and workdir[:1] != "/":

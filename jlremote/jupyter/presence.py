@@ -11,7 +11,7 @@ from jlremote.errors import JlrError
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.place.host.contract import GROUP, USER_LABEL, Host
-from jlremote.place.runtimes import apptainer
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.engine_containers import ListedContainer, list_script, read_list
 from jlremote.place.runtimes.runtime import WHO, Runtime
@@ -111,6 +111,6 @@ def _of_processes(runtime: Runtime, output: str) -> Iterator[Present]:
         name, image, gpus = findings.directory.rpartition("/")[2], None, None
         if findings.definition:
             with suppress(ValueError, LookupError, TypeError):  # written by hand
-                image, gpus, _ = apptainer.read_definition(findings.definition)
+                image, gpus, _ = processes.read_definition(findings.definition)
         if findings.servers and is_name(name):
             yield Present(name, runtime.name, jupyter=True, image=image, gpus=gpus)

@@ -37,7 +37,7 @@ from jlremote.output.view import ending, missing
 from jlremote.place.clusters.slurm_lists import QUEUE_COLUMNS, QUEUE_HEADING, read_gpus, read_queue
 from jlremote.place.host import addresses, framing, kept_jobs
 from jlremote.place.host.contract import FIELD, Completed, Steps
-from jlremote.place.runtimes import apptainer
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import read_list
@@ -187,7 +187,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
         lambda text: decoded(struct.pack("!2I", 1, 8) + text.encode("utf-8", "replace")),
         MESSAGE,
     ),
-    "definition": (apptainer.read_definition, json.loads(apptainer.written_definition(SPEC))),
+    "definition": (processes.read_definition, json.loads(processes.written_definition(SPEC))),
     "notebook": (lambda text: notebook_copy.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
     "a wait": (kept_jobs.waits, {"place": 1, "why": "x"}),
     "runtime file": (lambda text: read_probe(probed(server(text))), FACTS),

@@ -29,7 +29,7 @@ case $1 in */*) ;; *) command -v "$1" >/dev/null || {
 """
 # Begins a command that a signal to its script leaves alone, if the host has `setsid`.
 APART = "$(command -v setsid) "
-TOOK_TOO_LONG = 124  # the exit status of `timeout`
+TOOK_TOO_LONG = 124  # the exit status of `timeout`, which some hosts lack
 # Changes to the folder `$1`; `~` is the home, though it was quoted.
 IN_FOLDER = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac'
 
@@ -46,10 +46,7 @@ def typed_path(path: str) -> str:
 
 
 def bounded(argv: Iterable[str], seconds: int) -> str:
-    """Return shell text that runs a command and ends it after `seconds`, if the host has `timeout`.
-
-    The status of a command that was ended is `TOOK_TOO_LONG`.
-    """
+    """Return shell text that runs a command, for `seconds` at most (see `TOOK_TOO_LONG`)."""
     return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -190,39 +190,24 @@ def _shown(value: str | bool) -> str:
 
 
 def _same(option: str, value: Any) -> Any:
-    plain: Callable[[str], Any] | None = _PLAIN.get(option)
-    return plain(value) if plain and value is not None else _ALIKE.get((option, value), value)
-
-
-def _plain_size(text: str) -> int | str:
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([bkmgt]?)i?b?", text.lower())
-    return int(number(found[1]) * _UNITS[found[2]]) if found else text
-
-
-def _plain_limit(text: str) -> str:
-    name, _, values = text.partition("=")
-    soft, _, hard = values.partition(":")
-    return f"{name}={soft}:{hard or soft}"
-
-
-def _plain_user(text: str) -> str:
-    user, _, group = text.partition(":")
-    return "root" if {user, group} <= {"root", "0", ""} else text
-
-
-def _plain_volume(text: str) -> tuple[str, str, bool]:
-    source, _, rest = text.partition(":")
-    target, _, options = rest.partition(":")
-    return posixpath.normpath(source), posixpath.normpath(target), "ro" in options.split(",")
-
-
-_PLAIN: Mapping[str, Callable[[str], Any]] = {
-    "shm-size": _plain_size,
-    "ulimit": _plain_limit,
-    "user": _plain_user,
-    "volume": _plain_volume,
-    "workdir": posixpath.normpath,
-}
+    """Return a value in the one form in which it is compared."""
+    if option == "shm-size" and value is not None:
+        found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([bkmgt]?)i?b?", value.lower())
+        return int(number(found[1]) * _UNITS[found[2]]) if found else value
+    if option == "ulimit":
+        name, _, values = value.partition("=")
+        soft, _, hard = values.partition(":")
+        return name, soft, hard or soft
+    if option == "user" and value is not None:
+        user, _, group = value.partition(":")
+        return "root" if {user, group} <= {"root", "0", ""} else value
+    if option == "volume":
+        source, _, rest = value.partition(":")
+        target, _, options = rest.partition(":")
+        return posixpath.normpath(source), posixpath.normpath(target), "ro" in options.split(",")
+    if option == "workdir" and value is not None:
+        return posixpath.normpath(value)
+    return _ALIKE.get((option, value), value)
 
 
 def _volume(mount: Mapping[str, Any]) -> str:

@@ -19,10 +19,9 @@ from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.contract import FIELD, PRINT_FIELD, TAKE_OUT, Completed, Steps, understood
 from jlremote.place.host.process_mark import LIST
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import apptainer
-from jlremote.place.runtimes.apptainer import Apptainer
-from jlremote.place.runtimes.bare import KEEP_PATH, Bare
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.container_options import NO_OPTIONS
+from jlremote.place.runtimes.processes import KEEP_PATH, Apptainer, Bare
 from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime
 from jlremote.text import one_line
 from jlremote.times import by_our_clock
@@ -130,7 +129,7 @@ class OnNode(Runtime):
         *texts, told = printed.split(FIELD)
         facts = dict(zip((*_FACTS, *_TAILS), texts, strict=True))
         image, gpus, options = (
-            apptainer.read_definition(told) if told.strip() else (None, None, NO_OPTIONS)
+            processes.read_definition(told) if told.strip() else (None, None, NO_OPTIONS)
         )
         over = bool(facts["exit"] or facts["ending"] or not facts["mark"])
         began, until = facts["began"].strip(), facts["until"].strip()

@@ -253,10 +253,8 @@ class Runtime(ABC):
         return ()
 
     def beside(self, name: str, script: str) -> str:
-        """Return the shell command that runs `script` with our stdin beside the session's server.
-
-        Only the end of stdin reaches a process in a container.
-        """
+        """Return the command that runs `script` with our stdin beside the session's server."""
+        # Only the end of stdin reaches a process in a container.
         return command_line((*self.relay_prefix(name), "sh", "-c", script))
 
     @abstractmethod

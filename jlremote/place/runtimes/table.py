@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from jlremote.errors import Usage
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.runtimes.apptainer import Apptainer
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
 from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.processes import Apptainer, Bare
 from jlremote.place.runtimes.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -66,11 +65,8 @@ def for_container(runtime: Runtime, container_id: str) -> Runtime:
 
 
 def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
-    """Return the runtime of a name, or the one behind `sudo` (`Usage`: there is none).
-
-    `auto` is docker until the host was asked.
-    """
-    wanted = DOCKER.name if name == AUTO else name
+    """Return the runtime of a name, or the one behind `sudo` (`Usage`: there is none)."""
+    wanted = DOCKER.name if name == AUTO else name  # until the host was asked
     wanted = f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted
     chosen = _ON_HOSTS.get(wanted) or runtimes().get(wanted)
     if chosen is None:

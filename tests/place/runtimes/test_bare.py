@@ -17,7 +17,7 @@ from websocket import WebSocket, create_connection
 from jlremote.jupyter import scripts
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.discovery import read_probe
-from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.processes import Bare
 from tests.conftest import SSHServerFactory
 from tests.demo.person import ignores
 from tests.lab.accounts import Account, program_name

@@ -117,6 +117,8 @@ def writable_home(name: str) -> str:
     return _HOME.replace("NAME", shlex.quote(name))
 
 
+# The PATH of a session, for a shell in a terminal: as a login shell it may set one of its own.
+PATH_KEPT = "JLR_PATH"
 # Patterns for the folders of a conda: the person's own first, then one of the image or host.
 CONDA_PLACES = "~/*conda* ~/mini* ~/mamba* /opt/*conda* /opt/mini*"
 
