@@ -23,7 +23,7 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.place.clusters.scheduler import KEY
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import apptainer, bare
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
 from jlremote.place.runtimes.engine.kinds import Argv
 from jlremote.place.runtimes.runtime import Attachment, Container, ContainerSpec, Runtime
@@ -82,7 +82,7 @@ def use_again(start: StartContext, container: Container) -> None:
 def plan(start: StartContext) -> list[str]:
     """Return the script that would enter the session; for `--dry-run`."""
     spec = _spec(start, str(start.request.image))
-    return [apptainer.enter(start.runtime.program, spec, _folder(start.runtime, start.name))]
+    return [processes.enter(start.runtime.program, spec, _folder(start.runtime, start.name))]
 
 
 def differ(typed: str, image: str) -> bool:
@@ -130,8 +130,8 @@ def entered(
     # They are set as those of a process, not as arguments.
     spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
     workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
-    begun = bare.attached(start.name, command, replace(how, workdir=workdir), environment)
-    text = apptainer.enter(start.runtime.program, spec, f'"${_JOB}"')
+    begun = processes.attached(start.name, command, replace(how, workdir=workdir), environment)
+    text = processes.enter(start.runtime.program, spec, f'"${_JOB}"')
     return ("sh", "-c", text, "sh", *begun)
 
 
@@ -171,8 +171,8 @@ def _folder(runtime: Runtime, name: str) -> str:
 
 
 def _write(start: StartContext, spec: ContainerSpec) -> None:
-    enter = apptainer.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
-    definition, program = apptainer.written_definition(spec), start.runtime.program
+    enter = processes.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
+    definition, program = processes.written_definition(spec), start.runtime.program
     # The nodes of a cluster may have it, and its login node not.
     there = "" if start.runtime.in_jobs else f"{_is_installed(program)} || exit {_MISSING}\n"
     done = run_script(
@@ -233,7 +233,7 @@ def _run_trial(start: StartContext, image: str, trial: str, *, elsewhere: bool) 
         trial = f"! {_is_installed(start.runtime.program)} || {trial}"
     if _pulled_by_job(start):
         trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
-    text = f"{apptainer.TRIAL}=--nocolor; export {apptainer.TRIAL}\n{trial}"
+    text = f"{processes.TRIAL}=--nocolor; export {processes.TRIAL}\n{trial}"
     done = run_script(start.host, text, timeout=_TRY_SECONDS)
     if done.status != 0:
         raise _refused(start.runtime.program, image, done)

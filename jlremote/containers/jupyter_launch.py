@@ -20,10 +20,10 @@ from jlremote.jupyter.recorder import NOT_RECORDED
 from jlremote.jupyter.survey import Survey, refuse_halted
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line, wait_while
-from jlremote.place.runtimes.apptainer import GPUS_FILE
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.place.runtimes.engine.engine_errors import engine_error, tried
+from jlremote.place.runtimes.processes import GPUS_FILE
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.text import one_line, printable

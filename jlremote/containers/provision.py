@@ -132,7 +132,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     if not start.runtime.has_containers:
         return image_definition.plan(start) if start.runtime.has_images else []
     host, name, image = start.host, start.name, start.request.image
-    begin = [command_line(docker.start_argv(start.engine, start.container))]
+    begin = [command_line(start.engine("start", start.container))]
     if found.container is not None:
         return begin
     if image is None:
@@ -182,7 +182,7 @@ def _start(start: StartContext, container: Container) -> Container:
     name = start.name
     start.undo.callback(_stop_again, start, container)
     mark = container.labels.get(START_LABEL, "")
-    begin = f"{command_line(docker.start_argv(start.engine, start.container))} >/dev/null"
+    begin = f"{command_line(start.engine('start', start.container))} >/dev/null"
     if container.is_session and container.options.network == networks.name_of(name, mark):
         begin = networks.started(start.engine, name, mark, start.container)
     inspect = networks.described(start.engine, start.container)
@@ -201,10 +201,8 @@ def _start(start: StartContext, container: Container) -> Container:
 
 def _stop_again(start: StartContext, before: Container) -> None:
     shared = scripts.is_shared(start.runtime, start.name, start.mark)
-    inspect, stop = (
-        command_line(make(start.engine, start.container))
-        for make in (docker.inspect_argv, docker.stop_argv)
-    )
+    inspect = command_line(docker.inspect_argv(start.engine, start.container))
+    stop = command_line(start.engine("stop", start.container))
     with suppress(JlrError):
         now = start.runtime.read(start.name, start.host.run({"container": inspect}))
         if now is None or not now.running or now.started_at == before.started_at:

@@ -13,7 +13,7 @@ from jlremote.jupyter.recorder import Recording
 from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Host, records, run_script
-from jlremote.place.runtimes import bare
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_of
 
@@ -71,7 +71,7 @@ def _again(name: str) -> str:
 def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
     script = runtime.as_launched(scripts.record(runtime, name, server.pid, server.called))
     if runtime.in_jobs:  # the way to the node stays open: what a step began ends with the step
-        run_script(host, bare.detached((*runtime.relay_prefix(name), "sh", "-c", script)))
+        run_script(host, processes.detached((*runtime.relay_prefix(name), "sh", "-c", script)))
     else:
         run_script(host, f"{runtime.detached(name, script)} >/dev/null")
 

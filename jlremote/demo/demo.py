@@ -22,7 +22,7 @@ from jlremote.laptop import paths, sessions
 from jlremote.listing.session_report import SessionReport
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.installation import beside_jlr
-from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.processes import Bare
 from jlremote.sessions.open import address
 from jlremote.sessions.start import start
 from jlremote.sessions.stop import stop

@@ -112,7 +112,7 @@ def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
         command_line(argv)
         for argv in (
             docker.create_argv(by, spec),
-            docker.start_argv(by, spec.name),
+            by("start", spec.name),
             docker.remove_argv(by, spec.name),
         )
     )

@@ -15,8 +15,15 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
-from jlremote.hosts.links import ASKS_NOTHING, connected_status, link_on
-from jlremote.hosts.pools import PATIENCE_SECONDS, PoolAnswer, ask_each, note_silent
+from jlremote.hosts.links import (
+    ASKS_NOTHING,
+    POOL_SECONDS,
+    PoolAnswer,
+    ask_each,
+    connected_status,
+    link_on,
+    note_silent,
+)
 from jlremote.jupyter.presence import Presence, look
 from jlremote.laptop import sessions
 from jlremote.laptop.settings import settings
@@ -52,7 +59,7 @@ def watch_pool(pool: str, seconds: float, context: Context) -> Iterator[list[_An
     hosts = [_WatchedHost(host) for host in settings.load().pool(pool)]
     for host in hosts:
         host.watch(seconds, replace(context, asker=ASKS_NOTHING))
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + POOL_SECONDS
     while True:
         for host in hosts:
             host.settled.wait(max(0.0, until - time.monotonic()))

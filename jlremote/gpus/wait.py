@@ -163,4 +163,4 @@ def _ended(start: StartContext, waiter: dict[str, Any] | None) -> JlrError:
 
 
 def _ending(name: str) -> str:
-    return kept_jobs.take_back_if(name, '"start": ')
+    return kept_jobs.take_back(name, '"start": ', "waiting")

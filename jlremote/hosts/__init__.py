@@ -1,9 +1,9 @@
 """A host: its link, its engine, and how a command cleans up there after a failure.
 
-Read `requests` and `context` first (what a command is given), then `links` (how the host is
-reached), `engines` (which container engine) and `rollback`. `pools` asks several hosts at once;
-`halted` refuses a container that does not run, and says that GPUs are lost; `attached_process`
-joins a process with the user's terminal.
+Read `requests` and `context` first (what a command is given), then `links` (how a host, or several
+at once, are reached), `engines` (which container engine) and `rollback`. `halted` refuses a
+container that does not run, and says that GPUs are lost; `attached_process` joins a process with
+the user's terminal.
 
 Decisions:
 

@@ -66,11 +66,7 @@ class Screen(Protocol):
         """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
-        """Yield what is typed, nothing at the end, and the size at each change.
-
-        Raises:
-            TerminalClosed: the user typed `~.` or closed the terminal.
-        """
+        """Yield what is typed, nothing at the end, and each new size (`TerminalClosed`)."""
 
     def show(self, stream: str, data: bytes) -> None:
         """Write output of `stdout` or `stderr` unchanged."""
@@ -85,12 +81,7 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
 
 
 def run_attached(opened: Opened, screen: Screen, lasting: Lasting | None = None) -> int:
-    """Connect a process to the screen, end it or leave it, and return its exit status.
-
-    Raises:
-        TerminalClosed: the user typed `~.` or closed the terminal.
-        LinkLost: the connection broke; that of what is lasting was ended on purpose.
-    """
+    """Connect a process to the screen; return its exit status (`TerminalClosed`, `LinkLost`)."""
     with opened as process, screen.taken():
         return _Attachment(process, screen, lasting).to_the_end()
 
@@ -116,10 +107,9 @@ def carry(
 
 
 class _Attachment:
-    """A process that is connected to the screen, with a thread for each direction.
+    """A process that is connected to the screen, with a thread for each direction."""
 
-    The main thread only waits: however stuck the link is, `~.` ends it.
-    """
+    # The main thread only waits: however stuck the link is, `~.` ends it.
 
     def __init__(self, process: RemoteProcess, screen: Screen, lasting: Lasting | None) -> None:
         self._process: RemoteProcess | None = process  # `None` while the connection is away

@@ -16,18 +16,8 @@ from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.installation import commands
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
-from jlremote.place.runtimes.engine.engine_errors import (
-    DockerIsPodman,
-    EngineMissing,
-    EngineSilent,
-    EngineUnusable,
-    SudoPasswordNeeded,
-    engine_error,
-    is_tried,
-    tried,
-    tried_next,
-    unless_silent,
-)
+from jlremote.place.runtimes.engine import engine_errors
+from jlremote.place.runtimes.engine.engine_errors import EngineMissing, EngineSilent, EngineUnusable
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.runtime import Runtime
@@ -75,10 +65,7 @@ def surveyed(
 
     It takes one round trip if the likely one works. The engine in the session's record is not
     replaced: while its daemon is down, another engine would show no container of that name. It may
-    be one that only a login shell finds, though.
-
-    Raises:
-        EngineUnusable: no engine works, or the named or recorded one does not.
+    be one that only a login shell finds, though (`EngineUnusable`: it does not work, or none does).
     """
     from jlremote.jupyter.survey import survey  # commands for images and jobs need none of it
 
@@ -99,11 +86,7 @@ def surveyed(
 
 
 def look_further(host: LoginHost, program: str, unusable: EngineUnusable) -> None:
-    """Look where a login shell looks for a program that did not work; return if that finds more.
-
-    Raises:
-        EngineUnusable: it does not.
-    """
+    """Look where a login shell looks for a program, and raise `unusable` if that finds no more."""
     login, finds_more = host.login_shell()
     if not finds_more:
         is_missing = isinstance(unusable, EngineMissing)
@@ -130,20 +113,17 @@ def startup_files(host: str) -> str:
 
 
 def expect_answer(host: Host, script: str) -> None:
-    """Check that the daemon of an engine answers, on which a script may be waiting.
-
-    Raises:
-        EngineSilent: it does not.
-    """
+    """Check that the daemon answers on which a script may be waiting (`EngineSilent`)."""
     with_daemon = (ENGINES["sudo docker"], DOCKER)
     called = (engine for engine in with_daemon if f"{command_line(engine.command)} " in script)
     engine = next(called, None)
-    if engine is None or is_tried(script):
+    if engine is None or engine_errors.is_tried(script):
         return
     try:
-        failure = engine_error(engine, run_script(host, tried(usable_argv(engine))))
+        trial = run_script(host, engine_errors.tried(usable_argv(engine)))
     except JlrError:  # the server has no session to spare for a second script, or is away
         return
+    failure = engine_errors.engine_error(engine, trial)
     if isinstance(failure, EngineSilent):
         raise failure
 
@@ -151,17 +131,18 @@ def expect_answer(host: Host, script: str) -> None:
 def engine_on(host: Link, wanted: EngineChoice) -> Engine:
     """Return the engine that a command about images means.
 
-    `auto` is that of the host's latest session, else of its latest job, else the first that works.
-
-    Raises:
-        Usage: there is no such engine.
-        EngineUnusable: no engine works.
+    `auto` is that of the host's latest session, else of its latest job, else the first that works
+    (`Usage`: there is no such engine; `EngineUnusable`: none works).
     """
     if wanted.runtime != AUTO:
         runtime = runtime_named(wanted.runtime, sudo=wanted.sudo)
-        if runtime.engine is not None:
-            _look_at_first_use(host, runtime.engine)
-            return runtime.engine
+        if (named := runtime.engine) is not None:
+            if not named.behind_sudo and named not in used_on(host.name):  # it is used first
+                trial = run_script(host, engine_errors.tried(usable_argv(named)))
+                failure = engine_errors.engine_error(named, trial) if trial.status != 0 else None
+                if isinstance(failure, EngineUnusable) and not isinstance(failure, EngineSilent):
+                    look_further(host, named.kind.program, failure)
+            return named
         if runtime.has_images:
             raise Usage(
                 f"`--runtime {wanted.runtime}` cannot do that: its images are files",
@@ -169,15 +150,6 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
                 "there is `docker://NAME` here",
             )
     return _known(host, sudo=wanted.sudo) or usable(host, sudo=wanted.sudo)
-
-
-def _look_at_first_use(host: Link, named: Engine) -> None:
-    if named.behind_sudo or named in used_on(host.name):
-        return
-    trial = run_script(host, tried(usable_argv(named)))
-    failure = engine_error(named, trial) if trial.status != 0 else None
-    if isinstance(failure, EngineUnusable) and not isinstance(failure, EngineSilent):
-        look_further(host, named.kind.program, failure)
 
 
 def _known(host: Link, *, sudo: bool) -> Engine | None:
@@ -204,8 +176,7 @@ def others(host: Link, engine: Engine) -> Iterator[Engine]:
 def engine_if_any(host: Link) -> Engine:
     """Return the engine of a host; where none works, docker, whose error says why.
 
-    Raises:
-        EngineSilent: none works, and the likeliest does not answer; it would hang the caller, too.
+    `EngineSilent`: none works, and the likeliest does not answer, so it would hang the caller, too.
     """
     try:
         return _known(host, sudo=False) or usable(host, sudo=False, may_ask=False)
@@ -221,16 +192,23 @@ def usable(
     """Return the first engine on the host that works, in one round trip.
 
     With `sudo` only engines behind `sudo` count; with `may_ask` the last resort is one whose `sudo`
-    wants a password. `reason` is why the likely one does not work, if that is known.
-
-    Raises:
-        EngineUnusable: none works; says why the likeliest does not.
+    wants a password. `reason` is why the likely one does not work, if that is known; if none does,
+    the `EngineUnusable` says why the likeliest does not.
     """
     search = searched(host, sudo=sudo, may_ask=may_ask)
-    if search.engine is None:
-        failures = [*((reason,) if reason else ()), *search.unusable.values()]
-        raise _likeliest(host, failures, search.login)
-    return search.engine
+    if search.engine is not None:
+        return search.engine
+    failures = [*((reason,) if reason else ()), *search.unusable.values()]
+    installed = [failure for failure in failures if _is_installed(failure)]
+    if installed or not failures:
+        raise installed[0] if installed else JlrError("no container engine works on the host")
+    neither = EngineMissing(
+        "neither docker nor podman was found on the host",
+        hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
+        "without, and with `--slurm` a cluster's login node",
+    )
+    found = search.login
+    raise neither if found is None else _lacking(host, "docker or podman", neither, found)
 
 
 def searched(host: LoginHost, *, sudo: bool, may_ask: bool = True) -> Search:
@@ -261,8 +239,8 @@ def _searched(host: LoginHost, *, sudo: bool, may_ask: bool) -> Search:
     for engine, trial in zip(candidates, done.values(), strict=True):
         if trial.status == 0:
             return Search(engine, unusable)
-        failure = engine_error(engine, trial)
-        if isinstance(failure, SudoPasswordNeeded):
+        failure = engine_errors.engine_error(engine, trial)
+        if isinstance(failure, engine_errors.SudoPasswordNeeded):
             locked.append(engine)
         if isinstance(failure, EngineUnusable) and not (engine.behind_sudo and not sudo):
             unusable[engine.name] = failure
@@ -273,7 +251,7 @@ def _searched(host: LoginHost, *, sudo: bool, may_ask: bool) -> Search:
 def _trial(engine: Engine, *, sudo: bool) -> str:
     steps = ['[ "$status" != 0 ] || exit 0']
     if engine.behind_sudo and not sudo:
-        steps.append(unless_silent(engine.kind.program))
+        steps.append(engine_errors.unless_silent(engine.kind.program))
         # `sudo` asks for the password before it finds that a program is missing.
         there = f"{_MAY_SUDO} && command -v {engine.kind.program} >/dev/null"
         # Its own words, in English, say whether it wants a password.
@@ -281,22 +259,8 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
         engine = engine.unasked()
     if engine.kind is DOCKER.kind:
         steps.append(_UNMASK.format(version=command_line(engine("--version"))))
-    return "\n".join((*steps, tried_next(usable_argv(engine))))
+    return "\n".join((*steps, engine_errors.tried_next(usable_argv(engine))))
 
 
 def _is_installed(why: EngineUnusable) -> bool:
-    return not isinstance(why, EngineMissing | DockerIsPodman)
-
-
-def _likeliest(
-    host: LoginHost, failures: list[EngineUnusable], login: LoginShell | None
-) -> JlrError:
-    installed = [failure for failure in failures if _is_installed(failure)]
-    if installed or not failures:
-        return installed[0] if installed else JlrError("no container engine works on the host")
-    neither = EngineMissing(
-        "neither docker nor podman was found on the host",
-        hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
-        "without, and with `--slurm` a cluster's login node",
-    )
-    return neither if login is None else _lacking(host, "docker or podman", neither, login)
+    return not isinstance(why, EngineMissing | engine_errors.DockerIsPodman)

@@ -60,14 +60,11 @@ def container_of(host: Host, runtime: Runtime, record: SessionRecord) -> Contain
 
 def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
     """Return why a session's container has lost its GPUs while it ran, `None` if it has not."""
-    if record.gpus is None:
-        return None
     from jlremote.place.host.contract import run_script
     from jlremote.place.runtimes.engine import engine_gpus
     from jlremote.place.runtimes.table import runtime_of
 
-    runtime = runtime_of(record)
-    if not runtime.has_containers:
+    if record.gpus is None or not (runtime := runtime_of(record)).has_containers:
         return None
     restart = runtime.shown("restart", record.name)
     with suppress(JlrError):

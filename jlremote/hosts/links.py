@@ -1,14 +1,16 @@
-"""Links to hosts, each with the ssh configuration of its sessions, and their states."""
+"""Links to hosts, each with the ssh configuration of its sessions, their states, and pools."""
 
 from __future__ import annotations
 
 import os
+import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jlremote.errors import (
     Authentication,
@@ -29,15 +31,16 @@ from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion
+from jlremote.link.wire.states import State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import in_short
+from jlremote.place.host.sudo import by_hand
 from jlremote.questions import NeverAsks
-from jlremote.text import closest, printable
+from jlremote.text import closest, one_line, printable
 
 if TYPE_CHECKING:
     from jlremote.laptop.job_records import JobRecord
     from jlremote.laptop.sessions import MountRecord
-    from jlremote.link.wire.states import State
     from jlremote.link.wire.status import LinkStatus
 
 # How long a list waits for a link that is reconnecting.
@@ -64,10 +67,8 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     """Return the link to `host`; its process starts on first use.
 
     A new process restores the host's sessions on their ports: the last one may have been killed, or
-    ended for another version. The session `without` is left to the caller.
-
-    Raises:
-        Usage: it is a pool, or no host.
+    ended for another version. The session `without` is left to the caller (`Usage`: the host is a
+    pool, or no host).
     """
     if is_pool(host):
         from jlremote.laptop.settings import settings
@@ -85,7 +86,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         on_failure=lambda said: _show_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=lambda link, script: _expect_answer(link, script, context),
-        on_unanswered=lambda answers: _note_silent(host, answers, context),
+        on_unanswered=lambda answers: _note_silence(host, answers, context),
         explain=lambda error: _explained(error, host, context),
         waiting=context.progress.waiting,
     )
@@ -101,21 +102,19 @@ def begin(host: str, context: Context) -> None:
     files = LinkFiles(host, config and config.resolve())
     if not files.key.exists():  # else one runs or was killed; the first request finds out
         begun = threading.Event()
-        threading.Thread(target=_start, args=(files, begun), daemon=True).start()
+
+        def start() -> None:
+            try:
+                with suppress(JlrError, OSError):  # the first request fails likewise, and reports
+                    start_link(files, begun.set)
+            finally:
+                begun.set()
+
+        threading.Thread(target=start, daemon=True).start()
         begun.wait()
 
 
-def _start(files: LinkFiles, begun: threading.Event) -> None:
-    try:
-        with suppress(JlrError, OSError):  # the first request fails likewise, and reports it
-            start_link(files, begun.set)
-    finally:
-        begun.set()
-
-
 def _show_command(script: str, context: Context) -> None:
-    from jlremote.place.host.sudo import by_hand
-
     context.progress.command(by_hand(in_short(script)))
 
 
@@ -134,17 +133,16 @@ def _expect_answer(link: Link, script: str, context: Context) -> None:
     if trial is None or link.name in _noted_waiting:
         return
     _noted_waiting.add(link.name)  # first: the trial may be silent, too
-    try:
+    answers = True
+    with suppress(JlrError):  # the server has no session to spare for it, or is away
         answers = run_script(link, trial).status == 0
-    except JlrError:  # the server has no session to spare for it, or is away
-        answers = True
     if answers:
         _noted_waiting.remove(link.name)
     else:
         context.progress.note(f"{SLURM.name} does not answer on `{link.name}` so far; still asking")
 
 
-def _note_silent(host: str, answers: bool | None, context: Context) -> None:
+def _note_silence(host: str, answers: bool | None, context: Context) -> None:
     if host not in _noted_silent:
         _noted_silent.add(host)
         silent = f"`{host}` does not answer"
@@ -158,12 +156,7 @@ def goes_on(host: str) -> str:
 
 
 def connect(link: Link, context: Context) -> Link:
-    """Connect a link, if it is not connected, and return it.
-
-    Raises:
-        Authentication: the host does not accept the login.
-        Unreachable: the host cannot be reached.
-    """
+    """Connect a link, if it is not connected, and return it (`Authentication`, `Unreachable`)."""
     with context.progress.step(f"Connect to {link.name}"):
         status = link.status(connect=True)
     for note in status.notes:
@@ -174,9 +167,8 @@ def connect(link: Link, context: Context) -> Link:
 def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
     if isinstance(error, NotBegun):
         return NotBegun(f"`{typed}` does not answer", hint=goes_on(typed))
-    if not isinstance(error, NameNotResolved):
-        return error
-    if is_known_host(typed, context.ssh_config):  # its address is what is wrong
+    # Of a known host the address is what is wrong.
+    if not isinstance(error, NameNotResolved) or is_known_host(typed, context.ssh_config):
         return error
     user, at, name = typed.rpartition("@")
     known = {
@@ -205,10 +197,7 @@ def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
 
 
 def forget(host: str, context: Context) -> tuple[str, ...]:
-    """Delete the passwords and passphrases of a host and its jump hosts, without a connection.
-
-    Return what was deleted, in words: `password me@dgx:22`.
-    """
+    """Delete the passwords and passphrases of a host and its jump hosts; return them in words."""
     return link_on(host, context).forget()
 
 
@@ -219,8 +208,6 @@ def connected_status(link: Link) -> LinkStatus:
 
 def is_connected(link: Link) -> bool:
     """Return whether a link is connected now; nothing is begun and the host is not asked."""
-    from jlremote.link.wire.states import State
-
     try:
         return not link.disconnected and link.status().state == State.UP
     except JlrError:  # its process does not run
@@ -228,13 +215,8 @@ def is_connected(link: Link) -> bool:
 
 
 def undisturbed(link: Link) -> LinkStatus:
-    """Return the status of a link, connected unless it waits for the user.
-
-    Trying again without the user would only add a failed login to the host's log. What was
-    disconnected on purpose stays so.
-    """
-    from jlremote.link.wire.states import State
-
+    """Return the status of a link, connected unless it waits for the user, or was disconnected."""
+    # Trying again without the user would only add a failed login to the host's log.
     if link.disconnected:
         why = "disconnected by `jlr disconnect`; the next command for it connects again"
         raise Unreachable(why)
@@ -249,27 +231,98 @@ def status_of(
     link: Link, ask: Callable[[Link], LinkStatus] = connected_status
 ) -> LinkStatus | Unreached:
     """Return the status of a link, or why it is not connected."""
-    from jlremote.link.wire.states import State
+    from jlremote.times import utc
 
     try:
         return ask(link)
-    except Authentication as refused:
-        return _unreached(link, State.NEEDS_AUTH, refused)
     except LinkStuck as stuck:  # the next question would only take as long again
         return Unreached(State.DOWN, None, stuck.message)
     except OtherVersion as other:  # its forwards go on, whatever their state is
         return Unreached(State.DOWN, None, f"{other.message}; {other.hint}")
-    except (Unreachable, Usage) as gone:  # Usage: the ssh config may be gone by now
-        return _unreached(link, None, gone)
-
-
-def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
-    from jlremote.link.wire.states import State
-    from jlremote.times import utc
-
+    except (Authentication, Unreachable, Usage) as failure:  # Usage: the ssh config may be gone
+        why = failure
+        state = State.NEEDS_AUTH if isinstance(why, Authentication) else None
     try:
         own = link.status()
     except JlrError:
         return Unreached(state or State.DOWN, None, why.message)
     same = state in (None, own.state)
     return Unreached(state or own.state, utc(own.since) if same else None, why.message)
+
+
+# How long the others wait for a host that does not answer.
+POOL_SECONDS = 10.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PoolAnswer(Generic[T]):
+    """The answer of one host of a pool, or why there is none."""
+
+    host: str
+    answer: T | None
+    error: JlrError | None = None
+
+
+def ask_each(
+    hosts: Sequence[str],
+    question: Callable[[str, Context], T],
+    context: Context,
+    *,
+    after_first: float = POOL_SECONDS,
+) -> list[PoolAnswer[T]]:
+    """Return the answers of hosts to `question`, which are asked at the same time.
+
+    Once one has answered, the others have `after_first` seconds. A host that needs the user is
+    asked once more when the others have answered, one by one.
+    """
+    quiet = replace(context, asker=ASKS_NOTHING)
+    with context.progress.step(f"Ask {', '.join(hosts)}"):
+        found = _side_by_side(hosts, question, quiet, after_first)
+    for number, one in enumerate(found):
+        if isinstance(one.error, NeedsAuthentication):
+            found[number] = _answer(one.host, question, context)
+    return found
+
+
+def _side_by_side(
+    hosts: Sequence[str],
+    question: Callable[[str, Context], T],
+    context: Context,
+    after_first: float,
+) -> list[PoolAnswer[T]]:
+    answers: queue.SimpleQueue[PoolAnswer[T]] = queue.SimpleQueue()
+
+    def ask(host: str) -> None:
+        answers.put(_answer(host, question, context))
+
+    for host in hosts:  # a daemon: a host that never answers keeps no command from ending
+        threading.Thread(target=ask, args=(host,), daemon=True).start()
+    found = dict[str, PoolAnswer[T]]()
+    began = time.monotonic()
+    until = began + POOL_SECONDS
+    with suppress(queue.Empty):
+        for _ in hosts:
+            one = answers.get(timeout=max(0, until - time.monotonic()))
+            found[one.host] = one
+            if one.answer is not None:
+                until = min(until, time.monotonic() + after_first)
+    silent = Unreachable(f"no answer within {time.monotonic() - began:.0f} s")
+    return [found.get(host) or PoolAnswer(host, None, silent) for host in hosts]
+
+
+def _answer(host: str, question: Callable[[str, Context], T], context: Context) -> PoolAnswer[T]:
+    try:
+        return PoolAnswer(host, question(host, context))
+    except JlrError as error:
+        return PoolAnswer(host, None, error)
+
+
+def note_silent(answers: Sequence[PoolAnswer[T]], context: Context) -> None:
+    """Report each host of a pool that did not answer; raise the last one's error if none has."""
+    silent = [(one.host, one.error) for one in answers if one.error is not None]
+    for host, error in silent:
+        context.progress.note(f"cannot ask `{host}`: {one_line(error.message)}")
+    if silent and len(silent) == len(answers):
+        raise silent[-1][1]

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from jlremote.errors import Usage
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.place.clusters.scheduler import Ranks, Resources
@@ -17,9 +18,7 @@ from jlremote.place.runtimes.container_options import (
     NO_OPTIONS,
     ContainerOptions,
     check_arguments,
-    check_volumes,
 )
-from jlremote.place.runtimes.refused_options import check_values
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -56,8 +55,7 @@ class StartRequest:
     """`jlr start HOST [CONTAINER]`."""
 
     host: str  # what `ssh HOST` takes
-    # the name of the container and session; `None` lets the workflow choose
-    container: str | None = None
+    container: str | None = None  # the name of container and session; `None`: the story chooses
     # the naming template of a new container: `{name}` stands for the typed name, `{user}` for the
     # user's name on the host
     name_rule: str = "{name}"
@@ -66,26 +64,21 @@ class StartRequest:
     image: str | None = None  # the image of a new container
     image_folder: str | None = None  # the host's folder of images that are files
     options: ContainerOptions = NO_OPTIONS  # the other options of a new container
-    # a folder of the host for `/workspace`; `.` has the current folder's name
-    workspace: str | None = None
-    # as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.choice`
-    gpus: str | None = None
+    workspace: str | None = None  # the host's folder for `/workspace`; `.`: named as this one
+    gpus: str | None = None  # as the engine's `--gpus`, or `none`, `auto`; see `gpus.choice`
     share_gpus: bool = False  # whether GPUs that others use may be taken
     wait: float | None = None  # how many seconds to wait for GPUs, `None` for not at all
     local_port: int | None = None  # the exact local TCP port, `None` for any
     ports: tuple[PortRecord, ...] = ()  # further TCP ports to forward
-    # with runtime `none`: a Python executable or a virtual environment's folder
-    python: str | None = None
+    python: str | None = None  # of runtime `none`: an executable or a virtual environment's folder
     conda_env: str | None = None  # with runtime `none`: a conda environment's name or folder
-    # seconds without work after which Jupyter ends by itself, 0 for never; `None` for no wish
-    idle_stop: int | None = None
+    idle_stop: int | None = None  # seconds without work after which Jupyter ends; 0 for never
     record: bool = True  # whether what cells print is recorded on the host
     allow_open: bool = False  # whether a server without token and password may be forwarded
     as_shared: bool = False  # whether another user's session may be joined
     server: int | None = None  # the port there of the Jupyter server to take, where several run
     scheduled: Scheduled | None = None  # how a cluster's scheduler runs it, `None` for no wish
-    # whether the person is told on the desktop of what happens; `None` for as before
-    notify: bool | None = None
+    notify: bool | None = None  # whether the desktop tells what happens; `None` for as before
     cancel_on_interrupt: bool = False  # whether Ctrl-C cancels a job that is waited for
 
 
@@ -144,18 +137,12 @@ class LogRequest:
 
 
 def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
-    """Return the options of a new container, out of options by their long names.
-
-    Raises:
-        Usage: an argument for the engine is not allowed, or a value is one that no engine takes.
-    """
+    """Return the options of a new container, out of those by their long names (`Usage`)."""
     check_arguments(settled.get("engine-arguments", ()))
-    check_volumes(settled.get("volume", ()))
-    given = {FIELDS[name]: settled[name] for name in FIELDS if name in settled}
-    options = ContainerOptions(**given)
-    if settled.get("image") and settled.get("runtime") != "none":
-        check_values(options)
-    return options
+    workdir = settled.get("workdir") or "/"
+    if settled.get("image") and settled.get("runtime") != "none" and workdir[:1] != "/":
+        raise Usage(f"invalid `--workdir {workdir}`", hint="write a folder of the container: `/…`")
+    return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})
 
 
 def stop_command(host: str, name: str, request: StopRequest) -> str:

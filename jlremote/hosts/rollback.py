@@ -25,8 +25,8 @@ LEFT = "interrupted again: some of it may be left; `jlr list` shows the sessions
 def undone_on_failure() -> Iterator[ExitStack]:
     """Yield a stack of callbacks that undo steps; they run, in reverse order, if the block fails.
 
-    Push a callback before its step: Ctrl-C may come before the step's answer. If a callback fails,
-    the block's own failure is still the one that is raised.
+    Push a callback before its step: Ctrl-C may come before the step's answer. The failure that is
+    raised is the block's own.
     """
     undo = ExitStack()
     try:
@@ -40,10 +40,8 @@ def undone_on_failure() -> Iterator[ExitStack]:
 
 
 def let_ctrl_c_through() -> None:
-    """Accept Ctrl-C even where a shell script's `&` made the process ignore it.
-
-    Child processes inherit ignored signals, so Ctrl-C would not work in JupyterLab's terminals.
-    """
+    """Accept Ctrl-C even where a shell script's `&` made the process ignore it."""
+    # Child processes inherit ignored signals, so Ctrl-C would not work in JupyterLab's terminals.
     if _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -68,7 +68,7 @@ class _NewContainer:
         create = docker.job_argv(engine, spec, self.argv, self.labels)
         job = new_container.with_owner(create, spec.options.environment)
         remove = command_line(docker.remove_argv(engine, spec.name))
-        start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
+        start = ":" if self.later else command_line(engine("start", spec.name))
         script = f"""\
 {new_container.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
   printf '%s\n' "$said" >&2
@@ -187,7 +187,7 @@ def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | Non
     wait = wait_while(f'[ "$({running})" != true ]', 20, every=0.2, too_long="exit")
     keep = "".join(gpus.keep_for(engine, name).values())
     aside = f"({wait}status=0\n{keep}) </dev/null >/dev/null 2>&1 &\n" if keep else ""
-    return f"{aside}{command_line(docker.start_attached_argv(engine, name, keys))}\n"
+    return f"{aside}{command_line(docker.attach_argv(engine, name, keys, start=True))}\n"
 
 
 def _before(start: StartContext) -> str:

@@ -18,7 +18,7 @@ from jlremote.place.host import kept_jobs, process_mark
 from jlremote.place.host.contract import Completed, attempt, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
-from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import Attachment, Container
 from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.remote.sending import NO_PYTHON, OLDEST

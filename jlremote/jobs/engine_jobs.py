@@ -66,8 +66,7 @@ class ContainerJobs:
 
     def attach(self, key: str, keys: str | None, *, first: bool) -> str:
         """Return the script that connects its terminal to the job's, or at `first` starts it."""
-        make = docker.start_attached_argv if first else docker.attach_argv
-        return f"{command_line(make(self.engine, key, keys))}\n"
+        return f"{command_line(docker.attach_argv(self.engine, key, keys, start=first))}\n"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         show = command_line(self.engine("logs", key))
@@ -91,7 +90,7 @@ class ContainerJobs:
     def stop(self, key: str, *, force: bool) -> str:
         if force:
             return self.signal(key, "KILL")
-        return docker.ended_script(self.engine, docker.stop_argv(self.engine, key), key)
+        return docker.ended_script(self.engine, self.engine("stop", key), key)
 
     def remove(self, key: str) -> str:
         return docker.ended_script(self.engine, docker.remove_argv(self.engine, key), key)

@@ -19,8 +19,7 @@ from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.link.client.link import Link
 from jlremote.place.clusters.scheduler import SchedulerSilent
 from jlremote.place.clusters.slurm import SLURM
-from jlremote.place.clusters.slurm_lists import read_queue
-from jlremote.place.clusters.slurm_reasons import explain
+from jlremote.place.clusters.slurm_lists import explain, read_queue
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import GROUP, run_script
 from jlremote.place.host.kept_jobs import ProcessJobs

@@ -21,11 +21,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
-from jlremote.place.clusters import last_states, slurm_reasons
+from jlremote.place.clusters import last_states
 from jlremote.place.clusters.last_states import JobEnding, read_ending
 from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY, QueuedJob, SchedulerSilent
 from jlremote.place.clusters.slurm import SLURM
-from jlremote.place.clusters.slurm_lists import read_queue
+from jlremote.place.clusters.slurm_lists import explain, read_queue, unfinished_code
 from jlremote.place.host.contract import (
     GROUP,
     PRINT_FIELD,
@@ -344,18 +344,16 @@ def _job(
         mark=mark,
     )
     if code or known.state:
-        how = slurm_reasons.ending(known.state, log)
-        if not how and not code:
-            how = known.unwritten(log, began=bool(start))
+        how = known.how(log, written=bool(code), began=bool(start))
         status = whole_number(code) if code else None
         if how and status == 0:
-            status = slurm_reasons.unfinished_code(how)
+            status = unfinished_code(how)
         last_seen = moment(ended) or moment(known.moment)
         return replace(job, state="ended", exit_code=status, ended=last_seen, detail=how)
     if live is None:
         return _unlisted(job, silence, is_old=bool(old.strip()))
     if live.phase == "waiting":
-        reason = slurm_reasons.explain(live.reason).sentence
+        reason = explain(live.reason).sentence
         return replace(job, state="waiting", node=None, reason=reason, starts=live.start)
     return replace(job, state="running", until=live.end)
 

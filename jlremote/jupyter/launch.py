@@ -10,7 +10,7 @@ from jlremote.jupyter import configuration, launch_lock, recorder
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
-from jlremote.place.runtimes.bare import PATH_FILE
+from jlremote.place.runtimes.processes import PATH_FILE
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.scripts import variables
 

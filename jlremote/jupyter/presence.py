@@ -11,9 +11,9 @@ from jlremote.errors import JlrError
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.place.host.contract import GROUP, USER_LABEL, Host
-from jlremote.place.runtimes import apptainer, container_list
-from jlremote.place.runtimes.container_list import ListedContainer
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.engine_containers import ListedContainer, list_script, read_list
 from jlremote.place.runtimes.runtime import WHO, Runtime
 from jlremote.place.runtimes.table import OF_PROCESSES
 from jlremote.text import is_name
@@ -48,7 +48,7 @@ class Presence:
 
 def look(host: Host, engine: Engine) -> Presence:
     """List the containers and sessions of a host, in one round trip."""
-    steps = WHO | {"containers": container_list.script(engine)}
+    steps = WHO | {"containers": list_script(engine)}
     done = host.run(
         steps | {runtime.name: scripts.own_servers(runtime) for runtime in OF_PROCESSES}
     )
@@ -56,7 +56,7 @@ def look(host: Host, engine: Engine) -> Presence:
         one for each in OF_PROCESSES for one in _of_processes(each, done[each.name].stdout)
     )
     try:
-        containers = container_list.read(engine, done["containers"])
+        containers = read_list(engine, done["containers"])
     except JlrError as failure:
         return Presence((), bare, failure)
     user = done["user"].stdout.strip()
@@ -111,6 +111,6 @@ def _of_processes(runtime: Runtime, output: str) -> Iterator[Present]:
         name, image, gpus = findings.directory.rpartition("/")[2], None, None
         if findings.definition:
             with suppress(ValueError, LookupError, TypeError):  # written by hand
-                image, gpus, _ = apptainer.read_definition(findings.definition)
+                image, gpus, _ = processes.read_definition(findings.definition)
         if findings.servers and is_name(name):
             yield Present(name, runtime.name, jupyter=True, image=image, gpus=gpus)

@@ -16,13 +16,14 @@ from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.halted import gpu_fault
 from jlremote.hosts.links import (
     ASKS_NOTHING,
+    ask_each,
     connect,
     connected_status,
     link_of,
     link_on,
+    note_silent,
     undisturbed,
 )
-from jlremote.hosts.pools import ask_each, note_silent
 from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.laptop import sessions

@@ -17,7 +17,7 @@ from jlremote.link.client.link import Link
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import container_list
+from jlremote.place.runtimes.engine_containers import changes_in_words
 from jlremote.place.runtimes.runtime import KILLED, Runtime
 from jlremote.selection.destruction import Destruction
 from jlremote.text import one_line
@@ -165,9 +165,7 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
                 changed = command_line(runtime.required_engine("diff", container.id))
                 script = f"{changed} | grep '^[AC] ' | head -n 5000"
                 targets = [volume.target for volume in container.volumes]
-                lost += container_list.changes_in_words(
-                    run_script(ending.host, script).stdout, targets
-                )
+                lost += changes_in_words(run_script(ending.host, script).stdout, targets)
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)

@@ -271,7 +271,7 @@ def _end_container(
     if request.remove:
         argv, verb, did = docker.remove_argv(engine, container.id), "rm", "removed the container"
     elif request.container:
-        argv, verb, did = docker.stop_argv(engine, container.id), "stop", "stopped the container"
+        argv, verb, did = engine("stop", container.id), "stop", "stopped the container"
     else:
         return []
     command = engine.shown(verb, container.called)

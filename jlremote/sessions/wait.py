@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError, NotFound, TimeOver, Unreachable, Usage
 from jlremote.gpus import choice, host_gpus, snapshot, snapshot_script
-from jlremote.hosts import pools
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import link_of, link_on
+from jlremote.hosts.links import ask_each, link_of, link_on, note_silent
 from jlremote.jobs import follow, known_jobs, session_job
 from jlremote.jobs.known_jobs import JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
@@ -229,8 +228,8 @@ def _rests(kernels: Sequence[Kernel] | None) -> bool:
 def _pool(pool: str, text: str, context: Context) -> Iterator[tuple[str, Look]]:
     """Yield the hosts of a pool that can be waited for, and note the others."""
     hosts = settings.load().pool(pool)
-    answers = pools.ask_each(hosts, lambda host, its: _gpus(host, text, its), context)
-    pools.note_silent(answers, context)
+    answers = ask_each(hosts, lambda host, its: _gpus(host, text, its), context)
+    note_silent(answers, context)
     return (one.answer for one in answers if one.answer is not None)
 
 

@@ -37,9 +37,10 @@ from jlremote.output.view import ending, missing
 from jlremote.place.clusters.slurm_lists import QUEUE_COLUMNS, QUEUE_HEADING, read_gpus, read_queue
 from jlremote.place.host import addresses, framing, kept_jobs
 from jlremote.place.host.contract import FIELD, Completed, Steps
-from jlremote.place.runtimes import apptainer, container_list
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import read_list
 from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.ssh.forward import browser_requests
 from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
@@ -178,7 +179,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
     "images": (lambda text: image_commands.read_list(text, every=True), IMAGE),
     "images to remove": (lambda text: removal.read_images(text, text), IMAGE),
     "containers": (
-        lambda text: container_list.read(DOCKER, Completed(0, f"{text}\x1ec0\x1fUSER\na 1 b", "")),
+        lambda text: read_list(DOCKER, Completed(0, f"{text}\x1ec0\x1fUSER\na 1 b", "")),
         [INSPECTED],
     ),
     "kernel message": (decoded, MESSAGE),
@@ -186,7 +187,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
         lambda text: decoded(struct.pack("!2I", 1, 8) + text.encode("utf-8", "replace")),
         MESSAGE,
     ),
-    "definition": (apptainer.read_definition, json.loads(apptainer.written_definition(SPEC))),
+    "definition": (processes.read_definition, json.loads(processes.written_definition(SPEC))),
     "notebook": (lambda text: notebook_copy.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
     "a wait": (kept_jobs.waits, {"place": 1, "why": "x"}),
     "runtime file": (lambda text: read_probe(probed(server(text))), FACTS),

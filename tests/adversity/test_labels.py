@@ -16,10 +16,9 @@ from jlremote.jupyter.presence import is_session
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop import job_records
 from jlremote.laptop.job_records import JobRecord
-from jlremote.place.runtimes.container_list import ListedContainer
 from jlremote.place.runtimes.docker import docker_commands
 from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
-from jlremote.place.runtimes.engine_containers import read_container
+from jlremote.place.runtimes.engine_containers import ListedContainer, read_container
 from jlremote.place.runtimes.runtime import Container, ContainerSpec
 from jlremote.selection.host_search import with_others
 from tests.jobs.parts import whole

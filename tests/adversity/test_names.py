@@ -25,9 +25,9 @@ from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import FIELD, RECORD, Completed
-from jlremote.place.runtimes.container_list import ListedContainer
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import ListedContainer
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import restart

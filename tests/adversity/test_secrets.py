@@ -14,10 +14,10 @@ from jlremote.errors import Usage
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.kept_jobs import ProcessJobs, ProcessPlan
 from jlremote.place.host.shell_text import wait_while
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import create_argv
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
+from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import Attachment, ContainerSpec
 from jlremote.place.runtimes.scripts import variables
 from tests.place.host.shells import SHELLS, run_sh

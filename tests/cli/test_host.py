@@ -16,7 +16,7 @@ from jlremote.cli.screen import gpu_table
 from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.doctor.doctor import DoctorRequest
 from jlremote.gpus.inventory import Inventory
-from jlremote.hosts.pools import PoolAnswer
+from jlremote.hosts.links import PoolAnswer
 from jlremote.hosts.requests import EngineChoice
 from tests.cli.conftest import Jlr, Workflows, settle
 from tests.gpus.parts import inventory, process, row

@@ -205,7 +205,7 @@ def test_an_empty_value_drops_the_setting_and_is_an_error_of_a_repeatable_option
 ) -> None:
     dropped = ("image", "workspace", "user", "shm-size")
     for name in dropped:
-        monkeypatch.setenv(variable(name), "x")
+        monkeypatch.setenv(variable(name), "1")
     argv = [word for name in dropped for word in (f"--{name}", "")]
     assert jlr("start", "dgx", "cont1", *argv, "--no-browser").code == 0
     request = StartRequest(host="dgx", container="cont1")
@@ -241,19 +241,15 @@ def test_v_is_a_volume_and_verbose_has_no_letter(
     assert (unknown.code, "did you mean `--verbose`?" in unknown.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("volume", "spelling"),
-    [("data", "data:/data"), ("/raid/me/", "/raid/me:/me"), ("~/proj", "~/proj:/proj")],
-)
+@pytest.mark.parametrize("volume", ["data", "/raid/me/"])
 def test_a_volume_without_a_target_is_refused_with_its_spelling(
-    volume: str, spelling: str, jlr: Jlr, workflows: Workflows, laptop: Path
+    volume: str, jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
-    for words in (("-v", volume), ("--volume", volume)):
-        outcome = jlr("start", "dgx", "cont1", *words)
-        assert (outcome.code, f"`-v {spelling}`" in outcome.stderr) == (2, True)
+    refused = jlr("start", "dgx", "cont1", "-v", volume)
+    assert (refused.code, "write it like `~/data:/data:ro`" in refused.stderr) == (2, True)
     assert jlr("run", "dgx", "--image", "x", "-v", volume, "--", "ls").code == 2
     settle(laptop, f'[defaults]\nvolume = ["{volume}"]\n')
-    assert f"`--volume {volume}` ([defaults])" in jlr("start", "dgx", "cont1").stderr
+    assert f"`volume` of `[defaults]` cannot be `{volume}`" in jlr("start", "dgx", "cont1").stderr
     assert not workflows.calls
 
 

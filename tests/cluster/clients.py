@@ -82,8 +82,7 @@ def check_local_kernel(session: Session, node: str) -> None:
     (home / "n.ipynb").write_text(json.dumps(document | {"nbformat": 4, "nbformat_minor": 5}))
     nbconvert = (str(PROGRAMS / "jupyter-nbconvert"), "--to", "notebook", "--execute", "--inplace")
     words = (f"--ExecutePreprocessor.kernel_name={kernel['name']}", "n.ipynb")
-    done = laptop.run(*nbconvert, *words)
-    assert done.status == 0, done
+    laptop.run(*nbconvert, *words).checked()
     assert f"ran on {node}" in (home / "n.ipynb").read_text("utf-8")
 
 

@@ -108,8 +108,7 @@ def detached(laptop: Laptop, *options: str, command: tuple[str, ...] = ("sleep",
     """Submit a job and return its name."""
     called = name()
     words = ("run", "zih", "--slurm", "--detach", "--name", called, *options, "--", *command)
-    done = laptop.jlr(*words)
-    assert done.status == 0, done
+    laptop.jlr(*words).checked()
     return called
 
 

@@ -67,10 +67,9 @@ def test_limits_of_accounts_are_told_and_who_cancelled_a_job(
 
 def test_what_an_account_may_not_do_is_refused_with_the_accounts(zih: Laptop) -> None:
     words = ("run", "zih", "--slurm", "--name", name())
-    refused = zih.jlr(*words, "--account", "chemistry", "--", "true")
-    assert refused.status == 1
-    assert "Invalid account or account/partition combination" in refused.stderr
-    assert "your accounts: physics, tiny" in refused.stderr
+    zih.jlr(*words, "--account", "chemistry", "--", "true").checked(
+        1, "Invalid account or account/partition combination", "your accounts: physics, tiny"
+    )
     limited = zih.jlr(*words, "--qos", "nope", "--", "true")
     assert "Invalid qos specification" in limited.stderr
     told = zih.jlr("doctor", "zih", "--json", "--no-input").stdout

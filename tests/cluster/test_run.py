@@ -46,8 +46,7 @@ def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
         'echo "$SECRET on $(uname -n)"; echo wrong >&2; scontrol show job "$SLURM_JOB_ID"; exit 3'
     )
     words = ("--gres", "gpu:1", "--time", "5", "--env", "SECRET=xyzzy", "--name", called)
-    done = zih.jlr("run", "zih", "--slurm", *words, "--", "sh", "-c", text)
-    assert done.status == 3
+    done = zih.jlr("run", "zih", "--slurm", *words, "--", "sh", "-c", text).checked(3)
     assert re.match(r"xyzzy on node[12]\n", done.stdout)
     assert "TimeLimit=00:05:00" in done.stdout
     assert re.search("gres[:/]gpu:1", done.stdout)
@@ -80,8 +79,7 @@ def test_the_commands_of_the_guide_run(cluster: Cluster, zih: Laptop) -> None:
         ours = command
         for theirs, own in here.items():
             ours = ours.replace(theirs, own)
-        done = zih.jlr(*shlex.split(ours)[1:])
-        assert done.status == 0, (ours, done)
+        done = zih.jlr(*shlex.split(ours)[1:]).checked()
         assert "python" not in command or "2\n" in done.stdout, (ours, done)
 
 
@@ -173,8 +171,7 @@ def test_stop_leaves_nothing_of_a_job(
     called = detached(zih, *words, command=(*tasks, "sh", "-c", leavers.script))
     told = "begun\n" * leavers.count * nodes
     wait_until(lambda: zih.jlr("logs", called).stdout == told, "all that it begins")
-    stopped = zih.jlr("stop", called, *how, timeout=120)
-    assert stopped.status == 0, stopped
+    zih.jlr("stop", called, *how, timeout=120).checked()
     assert leavers.left() == []
 
 
@@ -269,10 +266,9 @@ def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
 ) -> None:
     called = name()
     words = ("run", "zih", "--slurm", "--partition", "nope", "--name", called)
-    refused = zih.jlr(*words, "--", "true")
-    assert refused.status == 1
-    assert "invalid partition specified: nope" in refused.stderr
-    assert "gpu (up to 2:00:00)" in refused.stderr
+    zih.jlr(*words, "--", "true").checked(
+        1, "invalid partition specified: nope", "gpu (up to 2:00:00)"
+    )
     assert called not in zih.jlr("job", "list", "zih").stdout
     session = zih.jlr("start", "zih", called, *words[2:5], "--no-browser")
     assert (session.status, "gpu (up to 2:00:00)" in session.stderr) == (1, True), session
@@ -320,8 +316,7 @@ def test_an_array_is_a_job_for_each_index(cluster: Cluster, zih: Laptop) -> None
     assert waiting.stdout.splitlines() == names
     running(zih, names[0])
     assert job(zih, names[1])["reason"] == "its array runs as many jobs at a time as it may"
-    stopped = zih.jlr("stop", names[0], names[1])
-    assert stopped.status == 0, stopped
+    zih.jlr("stop", names[0], names[1]).checked()
     running(zih, names[2])
     assert [job(zih, each)["state"] for each in names] == ["ended", "ended", "running", "waiting"]
     taken = zih.jlr(*words, "--array", "8-10", "--", "true")

@@ -96,8 +96,7 @@ def check_stop_is_refused(session: Session) -> None:
         failed(laptop.jlr("stop", called), 7, f"`zih/{called}` runs an open shell")
         shell.sendline("exit")
         shell.expect(pexpect.EOF)
-    begun = laptop.jlr("run", "zih", "--in", called, "--name", inside, "-d", "--", "sleep", "64")
-    assert begun.status == 0, begun
+    laptop.jlr("run", "zih", "--in", called, "--name", inside, "-d", "--", "sleep", "64").checked()
     failed(laptop.jlr("stop", called), 7, f"`zih/{called}` runs the program `sleep 64`")
     assert laptop.jlr("rm", f"zih/{inside}", "--yes").status == 0
 
@@ -161,8 +160,7 @@ def test_startup_files_of_a_node_change_no_byte(
         text = f"[ $(uname -n) = login ] || {{ {line}; }}"
         cluster.run("login", "sh", "-c", f"echo '{text}' >{bashrc}")
         for words in (("sent", f"{called}:{called}"), (f"{called}:{called}", "got")):
-            done = zih.jlr("cp", *words)
-            assert done.status == 0, done
+            zih.jlr("cp", *words).checked()
         assert (home / "got").read_bytes() == data
         cluster.run("login", "rm", f"/home/alice/{called}")
         (home / "got").unlink()
@@ -179,12 +177,10 @@ def test_stop_leaves_nothing_of_a_job_in_a_session(
     session, inside = started(zih, name(), *on_node(number), host="zih"), name()
     leavers = Leavers(ignore=ignore)
     words = ("--in", session.name, "--name", inside, "--detach", "--", "sh", "-c", leavers.script)
-    begun = zih.jlr("run", "zih", *words)
-    assert begun.status == 0, begun
+    zih.jlr("run", "zih", *words).checked()
     told = "begun\n" * leavers.count
     wait_until(lambda: zih.jlr("logs", inside).stdout == told, "all that it begins")
-    stopped = zih.jlr("stop", f"zih/{inside}", *how, timeout=120)
-    assert stopped.status == 0, stopped
+    zih.jlr("stop", f"zih/{inside}", *how, timeout=120).checked()
     assert leavers.left() == []
     assert jobs(cluster, session.name) == ["RUNNING"], "the session goes on"
 
@@ -576,10 +572,8 @@ def test_who_takes_the_port_of_a_job_that_ended_receives_no_byte(
 def test_who_takes_a_further_port_on_a_node_receives_no_byte(cluster: Cluster, zih: Laptop) -> None:
     session, port = started(zih, name(), *on_node(2), host="zih"), str(free_port())
     serve = ("python3", "-m", "http.server", port)
-    begun = zih.jlr(*("run", "zih", "--in", session.name, "-d", "--", *serve))
-    assert begun.status == 0, begun
-    forwarded = zih.jlr("forward", session.name, port, "--json")
-    assert forwarded.status == 0, forwarded
+    zih.jlr(*("run", "zih", "--in", session.name, "-d", "--", *serve)).checked()
+    forwarded = zih.jlr("forward", session.name, port, "--json").checked()
     told = json.loads(forwarded.stdout)
     local = (told[0] if isinstance(told, list) else told)["local_port"]
 

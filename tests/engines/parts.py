@@ -17,8 +17,7 @@ FLAGS |= {name: (*FLAGS[name], "--sudo") for name in RUNTIMES if name.startswith
 
 
 def told(laptop: Laptop, *words: str) -> Any:
-    result = laptop.jlr(*words, timeout=120)
-    assert result.status == 0, str(result)
+    result = laptop.jlr(*words, timeout=120).checked()
     return json.loads(result.stdout)
 
 

@@ -86,8 +86,7 @@ def test_another_laptop_sees_it_with_its_image(session: Session, engines_laptop:
 
 def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Laptop) -> None:
     words = ("run", "lab", "--in", NAME, "--", "sh", "-c", "ls /tmp; command -v jupyter; exit 3")
-    result = engines_laptop.jlr(*words, timeout=60)
-    assert result.status == 3, result
+    result = engines_laptop.jlr(*words, timeout=60).checked(3)
     assert result.stdout.splitlines() == ["of-the-session", "/opt/jupyter/bin/jupyter"]
     given = ("run", "lab", "--in", NAME, "--rm", "-e", "X=e x", "--")
     read = engines_laptop.jlr(*given, "sh", "-c", "echo $X; exit 5", timeout=60)
@@ -97,8 +96,7 @@ def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Lapt
 def test_stop_ends_all_of_it_and_remove_deletes_its_files(
     session: Session, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> None:
-    stopped = engines_laptop.jlr("rm", NAME, "--force", "--yes", timeout=60)
-    assert stopped.status == 0, stopped
+    engines_laptop.jlr("rm", NAME, "--force", "--yes", timeout=60).checked()
     ours = ("squashfuse", "jupyter-lab", "Apptainer runtime")
     wait_until(
         lambda: not [line for line in command_lines(engines_host) if any(w in line for w in ours)],
@@ -123,14 +121,16 @@ def test_a_job_runs_in_an_image_of_its_own(
 ) -> None:
     told_it = 'command -v jupyter; echo "$SECRET"; ls -A /tmp; pwd'
     words = ("--image", SIF, "-e", f"SECRET={SECRET}", "-w", "/opt", *RUNTIME[:2])
-    result = engines_laptop.jlr("run", "lab", *words, "--", "sh", "-c", told_it, timeout=60)
-    assert result.status == 0, result
+    result = engines_laptop.jlr(
+        "run", "lab", *words, "--", "sh", "-c", told_it, timeout=60
+    ).checked()
     assert result.stdout.splitlines() == ["/opt/jupyter/bin/jupyter", SECRET, "/opt"]
-    refused = engines_laptop.jlr("run", "lab", *words, "-i", "--", "cat", timeout=60)
-    assert refused.status == 2, refused
-    assert "`jlr shell SESSION -- cat` passes stdin to it" in refused.stderr
-    begun = engines_laptop.jlr("run", "lab", "-d", *words, "--", "sleep", "1000", timeout=60)
-    assert begun.status == 0, begun
+    engines_laptop.jlr("run", "lab", *words, "-i", "--", "cat", timeout=60).checked(
+        2, "`jlr shell SESSION -- cat` passes stdin to it"
+    )
+    begun = engines_laptop.jlr(
+        "run", "lab", "-d", *words, "--", "sleep", "1000", timeout=60
+    ).checked()
     seen: list[str] = []
 
     def begins() -> bool:
@@ -139,8 +139,7 @@ def test_a_job_runs_in_an_image_of_its_own(
 
     wait_until(begins, "the command")
     assert not [line for line in seen if SECRET in line]
-    stopped = engines_laptop.jlr("stop", f"lab/{begun.stdout.strip()}", timeout=60)
-    assert stopped.status == 0, stopped
+    engines_laptop.jlr("stop", f"lab/{begun.stdout.strip()}", timeout=60).checked()
     assert not [line for line in command_lines(engines_host) if "sleep 1000" in line]
     synced = ("--image", SIF, *RUNTIME[:2], "--sync", str(tmp_path), "--back", "made/*")
     (tmp_path / "train.sh").write_text("mkdir made; pwd >made/it")
@@ -187,9 +186,9 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
             assert engines_laptop.jlr("stop", "proved").status == 0
         # After a boot with other GPUs it gets none of them instead.
         gpus.install(3)
-        refused = start(engines_laptop, "lab", "proved")
-        assert refused.status == 6, refused
-        assert f"was given {first}, {second}, which `lab` no longer has" in refused.stderr
+        refused = start(engines_laptop, "lab", "proved").checked(
+            6, f"was given {first}, {second}, which `lab` no longer has"
+        )
         assert "`jlr rm lab/proved` deletes it" in " ".join(refused.stderr.split())
     finally:
         gpus.remove()
@@ -220,6 +219,6 @@ def test_a_bad_image_is_one_clear_error_and_leaves_nothing(
 
 
 def test_options_of_engines_are_refused_by_name(engines_laptop: Laptop) -> None:
-    result = engines_laptop.jlr("start", "lab", "x", "--image", SIF, "--user", "me", *RUNTIME)
-    assert result.status == 2, result
-    assert "`--user` has no effect with `--runtime apptainer`" in result.stderr
+    engines_laptop.jlr("start", "lab", "x", "--image", SIF, "--user", "me", *RUNTIME).checked(
+        2, "`--user` has no effect with `--runtime apptainer`"
+    )

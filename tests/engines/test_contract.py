@@ -69,8 +69,7 @@ def test_a_further_port_is_reached(session: Session) -> None:
         serve = f"setsid -f python3 -m http.server -b 127.0.0.1 {port} >/dev/null 2>&1"
         assert session.laptop.ssh("lab", serve).status == 0
         wait_until(lambda: listens(int(port)), "a program that listens")
-    result = session.laptop.jlr("forward", session.name, port, "--json")
-    assert result.status == 0, result
+    result = session.laptop.jlr("forward", session.name, port, "--json").checked()
     assert [port["state"] for port in json.loads(result.stdout)] == ["up"]
     assert session.laptop.jlr("forward", session.name, "--remove", port).status == 0
 
@@ -84,8 +83,7 @@ def test_files_go_there_and_back(session: Session, tmp_path: Path) -> None:
         ("-r", there, str(tmp_path)),
         (f"{there}/*/-*", str(tmp_path)),
     ):
-        done = session.laptop.jlr("cp", *words)
-        assert done.status == 0, done
+        session.laptop.jlr("cp", *words).checked()
     for path in ("copied/é/-n", "-n"):
         assert (tmp_path / path).read_text("utf-8") == "text"
 
@@ -112,8 +110,9 @@ def test_a_saved_container_starts_from_its_image(session: Session) -> None:
 
 
 def test_it_stops_and_starts_as_the_same_container(session: Session) -> None:
-    result = session.laptop.jlr("stop", session.name, "--container", "--force", "--yes", timeout=90)
-    assert result.status == 0, result
+    session.laptop.jlr(
+        "stop", session.name, "--container", "--force", "--yes", timeout=90
+    ).checked()
     again = session.start()
     assert again["runtime"] == session.runtime
     assert session.image in again["image"] or again["image"] == session.first["image"]
@@ -123,12 +122,10 @@ def test_an_unknown_image_is_one_clear_error_and_leaves_nothing(session: Session
     other = f"{session.name}-x"
     image = "127.0.0.1:1/no/such:1"
     words = ("start", "lab", other, "--image", image, *session.flags, "--no-browser")
-    result = session.laptop.jlr(*words, timeout=120)
-    assert result.status == 6, result
+    result = session.laptop.jlr(*words, timeout=120).checked(6)
     said = "there is no image" if session.runtime == FILES else "cannot pull"
     assert said in result.stderr, result
-    gone = session.laptop.jlr("start", "lab", other, *session.flags, "--no-browser")
-    assert gone.status == 6, gone
+    session.laptop.jlr("start", "lab", other, *session.flags, "--no-browser").checked(6)
 
 
 def test_a_flag_that_it_does_not_know_is_the_persons_mistake(
@@ -137,13 +134,9 @@ def test_a_flag_that_it_does_not_know_is_the_persons_mistake(
     monkeypatch.setitem(session.laptop.environment, "JLR_ENGINE_ARGUMENTS", "--nonsense")
     other = f"{session.name}-x"
     words = ("start", "lab", other, "--image", session.image, *session.flags, "--no-browser")
-    result = session.laptop.jlr(*words)
-    assert result.status == 2, result
-    assert "--nonsense" in result.stderr
+    session.laptop.jlr(*words).checked(2, "--nonsense")
 
 
 def test_it_is_removed(session: Session) -> None:
-    result = session.laptop.jlr("rm", session.name, "--force", "--yes", timeout=90)
-    assert result.status == 0, result
-    missing = session.laptop.jlr("start", "lab", session.name, *session.flags, "--no-browser")
-    assert missing.status == 6, missing
+    session.laptop.jlr("rm", session.name, "--force", "--yes", timeout=90).checked()
+    session.laptop.jlr("start", "lab", session.name, *session.flags, "--no-browser").checked(6)

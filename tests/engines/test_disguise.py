@@ -50,16 +50,15 @@ def test_a_session_is_started_listed_and_removed_by_the_name_podman(
 ) -> None:
     words = ("start", "lab", name, "--image", IMAGE, "--no-browser")
     try:
-        begun = disguised.jlr(*words, timeout=120)
-        assert begun.status == 0, begun
-        assert "using podman, because `docker` on the host is podman" in begun.stderr
+        disguised.jlr(*words, timeout=120).checked(
+            0, "using podman, because `docker` on the host is podman"
+        )
         again = disguised.jlr(*words, "--json", timeout=120)
         assert json.loads(again.stdout)["runtime"] == "podman"
         [listed] = [s for s in told(disguised, "list", "lab", "--json") if s["name"] == name]
         assert (listed["runtime"], listed["state"]) == ("podman", "up")
         assert disguised.jlr("shell", name, "--", "echo", "inside").stdout == "inside\n"
-        stopped = disguised.jlr("rm", name, "--force", "--yes", timeout=90)
-        assert stopped.status == 0, stopped
+        disguised.jlr("rm", name, "--force", "--yes", timeout=90).checked()
     finally:
         engines_host.remove("podman", name)
 

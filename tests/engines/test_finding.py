@@ -35,9 +35,7 @@ def test_podman_is_found_where_docker_does_not_run_and_needs_no_init(
 ) -> None:
     words = ("start", "lab", name, "--image", IMAGE, "--no-browser")
     try:
-        result = without_init.jlr(*words, timeout=120)
-        assert result.status == 0, result
-        assert "has no package `catatonit`" in result.stderr
+        without_init.jlr(*words, timeout=120).checked(0, "has no package `catatonit`")
         assert told(without_init, "list", name, "--json")["runtime"] == "podman"
         assert without_init.jlr("rm", name, "--yes").status == 0
     finally:
@@ -47,16 +45,13 @@ def test_podman_is_found_where_docker_does_not_run_and_needs_no_init(
 def test_a_job_needs_no_init(without_init: Laptop, engines_host: EnginesHost, name: str) -> None:
     words = ("run", "lab", "--name", name, "--image", IMAGE, "--", "sh", "-c", "exit 7")
     try:
-        result = without_init.jlr(*words, timeout=120)
-        assert result.status == 7, result
-        assert "has no package `catatonit`" in result.stderr
+        without_init.jlr(*words, timeout=120).checked(7, "has no package `catatonit`")
     finally:
         engines_host.remove("podman", name)
 
 
 def test_an_engine_that_was_named_is_not_replaced(without_docker: Laptop, name: str) -> None:
     words = ("start", "lab", name, "--image", IMAGE, "--no-browser", "--runtime", "docker")
-    result = without_docker.jlr(*words)
-    assert result.status == 1
-    assert "the `docker` daemon does not run" in result.stderr
-    assert "systemctl start docker" in result.stderr
+    without_docker.jlr(*words).checked(
+        1, "the `docker` daemon does not run", "systemctl start docker"
+    )

@@ -57,10 +57,8 @@ def test_a_container_has_the_gpus_that_were_asked_for(
     asked = gpus.uuids[1] if asked == "UUID" else asked
     words = ("start", "lab", name, "--image", IMAGE, *FLAGS[runtime], "--gpus", asked)
     try:
-        begun = engines_laptop.jlr(*words, "--no-browser", timeout=120)
-        assert begun.status == 0, begun
-        inside = engines_laptop.jlr("shell", name, "--", "sh", "-c", LOOK)
-        assert inside.status == 0, inside
+        engines_laptop.jlr(*words, "--no-browser", timeout=120).checked()
+        inside = engines_laptop.jlr("shell", name, "--", "sh", "-c", LOOK).checked()
         assert set(inside.stdout.split()) == set(got)
         again = engines_laptop.jlr(*words, "--no-browser", timeout=120)
         assert "`--gpus` applies" not in again.stderr, again
@@ -79,8 +77,7 @@ def test_a_container_keeps_its_gpu_when_the_host_counts_anew(
     try:
         podman.describe({**podman.DEVICES, first: FIRST, second: SECOND})
         new = ("--image", IMAGE, *FLAGS["podman"], "--gpus", "device=1")
-        begun = engines_laptop.jlr(*words, *new, timeout=120)
-        assert begun.status == 0, begun
+        engines_laptop.jlr(*words, *new, timeout=120).checked()
         told = json.loads(engines_laptop.jlr("list", name, "--json").stdout)
         assert told["gpus"] == second[:12]
         assert engines_laptop.jlr("stop", name, "--container", "--yes").status == 0
@@ -88,17 +85,16 @@ def test_a_container_keeps_its_gpu_when_the_host_counts_anew(
         gpus.state["gpus"][0]["index"] = 0
         gpus.write()
         podman.describe({"0": SECOND, second: SECOND})
-        begun = engines_laptop.jlr(*words, timeout=120)
-        assert begun.status == 0, begun
+        engines_laptop.jlr(*words, timeout=120).checked()
         inside = engines_laptop.jlr("shell", name, "--", "sh", "-c", LOOK)
         assert set(inside.stdout.split()) == set(SECOND)
         [gpu] = json.loads(engines_laptop.jlr("gpus", "lab", "--json").stdout)["gpus"]
         assert [claim["name"] for claim in gpu["kept_for"]] == [name]
         assert engines_laptop.jlr("stop", name, "--container", "--yes").status == 0
         gpus.install()
-        refused = engines_laptop.jlr(*words, timeout=120)
-        assert refused.status == 6, refused
-        assert f"was given {second}, which `lab` no longer has" in refused.stderr
+        engines_laptop.jlr(*words, timeout=120).checked(
+            6, f"was given {second}, which `lab` no longer has"
+        )
     finally:
         podman.describe(podman.DEVICES)
         engines_laptop.jlr("rm", name, "--force", "--yes")
@@ -109,7 +105,6 @@ def test_a_gpu_that_nothing_describes_is_one_clear_error(
     engines_laptop: Laptop, engines_host: EnginesHost, name: str
 ) -> None:
     words = ("start", "lab", name, "--image", IMAGE, "--runtime", "podman", "--gpus", "7")
-    begun = engines_laptop.jlr(*words, "--no-browser", timeout=120)
-    assert begun.status == 1, begun
-    assert "the host gives no GPUs to containers" in begun.stderr
-    assert "nvidia.com/gpu=" in begun.stderr
+    engines_laptop.jlr(*words, "--no-browser", timeout=120).checked(
+        1, "the host gives no GPUs to containers", "nvidia.com/gpu="
+    )

@@ -108,8 +108,7 @@ def test_images_that_are_removed_together_are_all_told(desk: Desk, folder: Path)
     (folder / "own").write_bytes(os.urandom(5_000))
     for recipe, name in (("FROM scratch", base), (f"FROM {base}", child)):
         (folder / "Dockerfile").write_text(f"{recipe}\nCOPY own /{secrets.token_hex(4)}\n")
-        built = desk.jlr("build", str(folder), "-t", name)
-        assert built.status == 0, built
+        desk.jlr("build", str(folder), "-t", name).checked()
     removed = desk.jlr("rm", base, child, "--yes")
     assert set(removed.stdout.splitlines()[:2]) == {f"deleted {child}", f"deleted {base}"}, removed
     assert not desk.has(base)
@@ -133,22 +132,19 @@ def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
     (folder / ".dockerignore").write_text("*.bin\n!kept.bin\n")
     for name in ("left.bin", "kept.bin", "data.txt"):
         (folder / name).write_text(name)
-    built = desk.jlr("build", str(folder), "-t", image, "--json")
-    assert built.status == 0, built
+    built = desk.jlr("build", str(folder), "-t", image, "--json").checked()
     identity = json.loads(built.stdout)["id"].removeprefix("sha256:")
     assert desk.podman("image", "inspect", "--format", "{{.Id}}", image) == identity
     listed = desk.podman("run", "--rm", "--network=none", image, "sh", "-c", "echo /srv/*").split()
     assert listed == ["/srv/Dockerfile", "/srv/data.txt", "/srv/kept.bin"]
 
-    refused = desk.jlr("push", image)
-    assert refused.status == 4, refused
-    assert f"`jlr image login lab {desk.registry.name} --username NAME`" in refused.stderr
+    desk.jlr("push", image).checked(
+        4, f"`jlr image login lab {desk.registry.name} --username NAME`"
+    )
     assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
-    pushed = desk.jlr("push", image)
-    assert pushed.status == 0, pushed
+    desk.jlr("push", image).checked()
     desk.podman("rmi", image)
-    pulled = desk.jlr("pull", image, "--json")
-    assert pulled.status == 0, pulled
+    pulled = desk.jlr("pull", image, "--json").checked()
     assert json.loads(pulled.stdout)["id"].removeprefix("sha256:") == identity
     wait_until(lambda: desk.keys_there() == [], "the end of the key on the host")
 
@@ -166,9 +162,7 @@ def test_a_wrong_dockerfile_is_reported_and_leaves_nothing(
 ) -> None:
     (folder / "Dockerfile").write_text(recipe)
     before = desk.podman("ps", "--all", "--external", "--quiet", "--no-trunc").split()
-    built = desk.jlr("build", str(folder), "-t", image)
-    assert built.status == 1, built
-    assert message in built.stderr
+    desk.jlr("build", str(folder), "-t", image).checked(1, message)
     assert not desk.has(image)
     after = desk.podman("ps", "--all", "--external", "--quiet", "--no-trunc").split()
     assert desk.runtime != "podman" or set(after) <= set(before)

@@ -104,19 +104,21 @@ def test_an_engine_that_was_named_is_looked_for_there_too(host: Host, name: str)
 def test_where_it_was_looked_for_is_told(host: Host, name: str) -> None:
     host.profile("PATH=$PATH:/opt/site")
     for words in (("start", "lab", name, "--image", IMAGE), ("image", "list", "lab")):
-        missing = host.laptop.jlr(*words)
-        assert missing.status == 1, missing
-        assert "neither docker nor podman was found on the host: looked for" in missing.stderr
-        assert "the login shell `/bin/bash`, which adds /opt/site" in missing.stderr
+        host.laptop.jlr(*words).checked(
+            1,
+            "neither docker nor podman was found on the host: looked for",
+            "the login shell `/bin/bash`, which adds /opt/site",
+        )
     assert host.logins == 1
 
 
 def test_without_an_answer_of_a_login_shell_it_is_not_known(host: Host, name: str) -> None:
     host.profile("exit 3")
-    unknown = host.laptop.jlr("start", "lab", name, "--image", IMAGE)
-    assert unknown.status == 1, unknown
-    assert "cannot tell whether the host has docker or podman" in unknown.stderr
-    assert "its login shell `/bin/bash` gave no answer" in unknown.stderr
+    unknown = host.laptop.jlr("start", "lab", name, "--image", IMAGE).checked(
+        1,
+        "cannot tell whether the host has docker or podman",
+        "its login shell `/bin/bash` gave no answer",
+    )
     assert "apt install" not in unknown.stderr
     doctor = examined(host.laptop, "lab")
     doctor.failed("engine", 1, "cannot tell whether the host has docker or podman", "no answer")

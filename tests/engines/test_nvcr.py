@@ -96,12 +96,9 @@ def test_nvidias_registry_is_logged_in_to_by_its_one_user_name(
 ) -> None:
     laptop, registry = laptop_of_nvidia
     words = ("image", "login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
-    accepted = laptop.jlr(*words, stdin=registry.key)
-    assert accepted.status == 0, accepted
+    accepted = laptop.jlr(*words, stdin=registry.key).checked()
     assert f"{NAME} accepts the key of {USER};" in accepted.stdout
-    refused = laptop.jlr(*words, stdin="wrong")
-    assert refused.status == 4, refused
-    assert f"`{NAME}` refuses this key of `{USER}`" in refused.stderr
+    laptop.jlr(*words, stdin="wrong").checked(4, f"`{NAME}` refuses this key of `{USER}`")
 
 
 def push_small_image(registry: Registry, engine: Engine, folder: Path) -> None:
@@ -128,9 +125,7 @@ def test_an_image_of_nvidias_registry_is_pulled_and_runs_with_its_entrypoint(
     push_small_image(registry, engine, folder)
     job = ("run", "lab", "--runtime", "podman", "--image", f"{NAME}/{IMAGE}", "--rm")
     shown = (*job, "--", "sh", "-c", 'echo "$GREETING"')
-    refused = laptop.jlr(*shown)
-    assert refused.status == 4, refused
-    assert f"`jlr image login lab {NAME}`" in refused.stderr
+    laptop.jlr(*shown).checked(4, f"`jlr image login lab {NAME}`")
     keep = ("image", "login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
     assert laptop.jlr(*keep, stdin=registry.key).status == 0
     done = laptop.jlr(*shown)

@@ -96,9 +96,7 @@ def session(old: OldHost) -> Iterator[str]:
     """A session with two GPUs of four, without `--runtime`."""
     name = f"lab-old-{old.engines.account.name}"
     try:
-        begun = old.start(name, "--gpus", "0,1", "--env", "COLOUR=dark blue")
-        assert begun.status == 0, begun
-        assert USED in begun.stderr
+        old.start(name, "--gpus", "0,1", "--env", "COLOUR=dark blue").checked(0, USED)
         yield name
     finally:
         old.engines.remove("docker", name)
@@ -118,9 +116,7 @@ def test_the_tool_is_told_the_gpus_and_called_for_nothing_else(old: OldHost, ses
 
 def test_every_command_reaches_the_session(old: OldHost, session: str) -> None:
     def jlr(*words: str) -> Result:
-        done = old.laptop.jlr(*words, timeout=120)
-        assert done.status == 0, done
-        return done
+        return old.laptop.jlr(*words, timeout=120).checked()
 
     [listed] = [s for s in told(old.laptop, "list", "--json") if s["name"] == session]
     assert (listed["state"], listed["runtime"]) == ("up", "nvidia-docker")
@@ -134,10 +130,11 @@ def test_every_command_reaches_the_session(old: OldHost, session: str) -> None:
 
 
 def test_docker_is_not_replaced_where_it_was_named(old: OldHost, name: str) -> None:
-    begun = old.start(name, "--gpus", "1", "--runtime", "docker")
-    assert begun.status == 1, begun
-    assert "docker on the host is older than 19.03: unknown flag: --gpus" in begun.stderr
-    assert "`--runtime nvidia-docker` works if" in begun.stderr
+    old.start(name, "--gpus", "1", "--runtime", "docker").checked(
+        1,
+        "docker on the host is older than 19.03: unknown flag: --gpus",
+        "`--runtime nvidia-docker` works if",
+    )
     assert not old.exists(name)
 
 
@@ -150,9 +147,7 @@ def test_a_dockerd_without_the_toolkit(
         lone.start(live_restore=False, toolkit=False)
         host = EnginesHost(lone.engine, engines_host.account, engines_host.server)
         with old_host(host, keys, SECOND, old_client=False) as old:
-            begun = old.run(name)
-            assert begun.status == 0, begun
-            assert "has no NVIDIA toolkit for its `--gpus`" in begun.stderr
+            old.run(name).checked(0, "has no NVIDIA toolkit for its `--gpus`")
             assert old.inspect(name, "{{.HostConfig.Runtime}}") == "nvidia"
             proof = examined(old.laptop, "lab", "--image", "lab/plain").of("toolkit")
             assert "in a new container of lab/plain by nvidia-docker" in proof["text"]

@@ -42,8 +42,7 @@ def test_following_the_hint_leads_to_the_question_for_the_key(
     engines_laptop: Laptop, engines_host: EnginesHost, registry: Registry, runtime: str
 ) -> None:
     pull = ("image", "pull", "lab", f"{registry.name}/me/x:1", *FLAGS[runtime])
-    refused = engines_laptop.jlr(*pull)
-    assert refused.status == 6, refused
+    refused = engines_laptop.jlr(*pull).checked(6)
     told = re.search(r"certificate into `(\S+)`", refused.stderr)
     assert told, refused
     path = Path(told[1].replace("~", str(engines_host.account.home)))
@@ -54,8 +53,6 @@ def test_following_the_hint_leads_to_the_question_for_the_key(
         if told[1].startswith("~"):
             config = engines_host.account.home / ".config"
             run("chown", "-R", engines_host.account.name, str(config))
-        known = engines_laptop.jlr(*pull)
-        assert known.status == 4, known
-        assert f"jlr image login lab {registry.name}" in known.stderr
+        engines_laptop.jlr(*pull).checked(4, f"jlr image login lab {registry.name}")
     finally:
         shutil.rmtree(path.parent)

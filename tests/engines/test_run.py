@@ -41,12 +41,10 @@ def check_end(laptop: Laptop, job: str, where: tuple[str, ...], how: tuple[str, 
     """Check that a job's stop ends all that it began, before it says so."""
     leavers = Leavers()
     words = (*where, "--name", job, "--detach", "--", "sh", "-c", leavers.script)
-    begun = laptop.jlr("run", "lab", *words, timeout=120)
-    assert begun.status == 0, begun
+    laptop.jlr("run", "lab", *words, timeout=120).checked()
     told = "begun\n" * leavers.count
     wait_until(lambda: laptop.jlr("logs", job).stdout == told, "all that it begins")
-    stopped = laptop.jlr("stop", job, *how, timeout=60)
-    assert stopped.status == 0, stopped
+    laptop.jlr("stop", job, *how, timeout=60).checked()
     assert leavers.left() == []
     assert laptop.jlr("rm", job, "--yes").status == 0
 
@@ -102,16 +100,14 @@ def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
     shutil.copy("/sbin/ldconfig", tmp_path / "program")
     (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY program /\n")
     image, podman = f"lab/{job}:1", FLAGS["podman"]
-    built = engines_laptop.jlr(
+    engines_laptop.jlr(
         "image", "build", "lab", str(tmp_path), "-t", image, *podman, timeout=120
-    )
-    assert built.status == 0, built
+    ).checked()
     asked = ("run", "lab", "--name", job, "--image", image, "--user", "1234", *podman)
     program = ("--", "/program", "--version")
     refused = engines_laptop.jlr(*asked, *program, timeout=120)
     assert refused.status != 0, refused
     assert "`-e HOME=FOLDER` with a folder that can be written" in refused.stderr
-    done = engines_laptop.jlr(*asked, "-e", "HOME=/", *program, timeout=120)
-    assert done.status == 0, done
+    done = engines_laptop.jlr(*asked, "-e", "HOME=/", *program, timeout=120).checked()
     assert done.stdout.startswith("ldconfig ")
     podman_of("podman", engines_host.account).attempt("rmi", "--force", image)

@@ -44,9 +44,9 @@ def test_the_registry_of_the_hosts_settings_is_asked_and_no_other(
 ) -> None:
     short = f"lab-{secrets.token_hex(4)}/short"
     whole = registry.push_small(short)
-    refused = searching.jlr("image", "pull", "lab", short)
-    assert refused.status == 4, refused
-    assert "`jlr image login lab REGISTRY --username NAME`" in refused.stderr, refused
+    refused = searching.jlr("image", "pull", "lab", short).checked(
+        4, "`jlr image login lab REGISTRY --username NAME`"
+    )
     assert "docker.io" not in refused.stderr, "which was not asked"
     log_in = (
         "image",
@@ -69,9 +69,8 @@ def test_the_registry_of_the_hosts_settings_is_asked_and_no_other(
 
 
 def test_a_host_whose_settings_name_no_registry_gets_none_of_ours(without_docker: Laptop) -> None:
-    refused = without_docker.jlr("image", "pull", "lab", "me/nothing")
-    assert refused.status == 6, refused
-    assert "cannot pull `me/nothing`: it names no registry" in refused.stderr
-    assert "hint: write it with its registry: Docker Hub's is `docker.io/me/nothing" in (
-        refused.stderr
+    without_docker.jlr("image", "pull", "lab", "me/nothing").checked(
+        6,
+        "cannot pull `me/nothing`: it names no registry",
+        "hint: write it with its registry: Docker Hub's is `docker.io/me/nothing",
     )

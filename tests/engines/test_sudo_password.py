@@ -151,10 +151,8 @@ def test_a_registrys_key_has_stdin_for_itself(
             "--password-stdin",
             *BY_SUDO,
         )
-        done = newcomer.jlr(*login, stdin=registry.key)
-        assert done.status == 0, done
-        pulled = newcomer.jlr("image", "pull", "lab", image, *BY_SUDO)
-        assert pulled.status == 0, pulled
+        newcomer.jlr(*login, stdin=registry.key).checked()
+        newcomer.jlr("image", "pull", "lab", image, *BY_SUDO).checked()
         host.engine.try_docker("rmi", "--force", image)
 
 
@@ -229,10 +227,9 @@ def test_without_a_terminal_none_is_asked_for_and_three_wrong_ones_end_with_a_re
         ("image", "list", "lab", *BY_SUDO),
         ("--no-input", "image", "list", "lab", *BY_SUDO),
     ):
-        done = without_terminal(newcomer, *words)
-        assert done.status == 4, done
-        assert "a password is needed, and jlr cannot ask" in done.stderr
-        assert "NOPASSWD: /usr/bin/docker" in done.stderr
+        without_terminal(newcomer, *words).checked(
+            4, "a password is needed, and jlr cannot ask", "NOPASSWD: /usr/bin/docker"
+        )
     with at_terminal(newcomer, "image", "list", "lab", *BY_SUDO) as terminal:
         for wrong in ("wrong", "still wrong", "and again"):
             terminal.answers(ASKED, wrong)
@@ -318,8 +315,7 @@ def test_containers_on_gpus_are_named_without_a_question(
                 assert without_terminal(laptop, *words).status == 0
                 disconnect(laptop, "lab")
                 gpus.free(0)
-                done = without_terminal(laptop, "job", "attach", name)
-                assert done.status == 3, done
+                without_terminal(laptop, "job", "attach", name).checked(3)
     finally:
         containers.remove_all()
         run("usermod", "--gid", GROUP, host.account.name)

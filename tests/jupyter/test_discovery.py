@@ -13,9 +13,8 @@ from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.launch import Launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
 from jlremote.place.host.contract import USER_LABEL
-from jlremote.place.runtimes.container_list import ContainerProcess, ListedContainer
 from jlremote.place.runtimes.engine.kinds import DOCKER
-from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.engine_containers import ContainerProcess, Containers, ListedContainer
 from jlremote.place.runtimes.runtime import SESSION_LABEL, Container, Volume
 from tests.jupyter.parts import DIRECTORY, FACTS, listening, probed, server
 

@@ -19,8 +19,8 @@ import pytest
 from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.place.host.contract import GROUP
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.on_node import OnNode
+from jlremote.place.runtimes.processes import Bare
 from jlremote.sessions import logs
 from tests.lab.programs import load, start_time, wait_until, write_program
 from tests.outages.parts import within

@@ -37,6 +37,13 @@ class Result:
         words = " ".join(self.argv)
         return f"`{words}` ended with {self.status}\n{self.stdout}\n{self.stderr}".rstrip()
 
+    def checked(self, status: int = 0, *said: str) -> Result:
+        """Check how the program ended and what it said on stderr; return the result."""
+        assert self.status == status, self
+        for words in said:
+            assert words in self.stderr, self
+        return self
+
 
 def missing() -> list[str]:
     """Return why the lab cannot run here, a reason each; empty when it can."""

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 
 from jlremote.jupyter import scripts
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import Runtime
 from tests.lab.accounts import Account
 from tests.lab.containers import Container

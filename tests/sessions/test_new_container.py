@@ -180,7 +180,7 @@ def test_a_flag_that_the_host_refuses_is_named_with_the_way_to_leave_it_out(
         (("--user", "nosuch"), 1, "unable to find user nosuch"),
         (("--volume", "/etc:/x:odd"), 1, "invalid mode: odd"),
         (("--network", "nosuch"), 6, "network nosuch not found"),
-        (("--volume", "/etc:x"), 2, "invalid `--volume /etc:x`"),
+        (("--volume", "/etc:x"), 2, "`--volume` cannot be `/etc:x`"),
     ],
 )
 def test_a_value_that_no_engine_takes_is_named(

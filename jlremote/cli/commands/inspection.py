@@ -92,12 +92,12 @@ def _snapshots(
     host: str, watch: float | None, context: Context, invocation: Invocation
 ) -> Iterable[Shown]:
     from jlremote.gpus import host_gpus, pool_gpus
-    from jlremote.hosts import pools
+    from jlremote.hosts import links
 
     if watch is None and is_pool(host):
         answers = pool_gpus.of_pool(host, context)
         if not as_json():
-            pools.note_silent(answers, context)
+            links.note_silent(answers, context)
         return [answers]
     if watch is None:
         return [host_gpus.inventory(host, context)]

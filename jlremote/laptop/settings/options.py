@@ -47,6 +47,12 @@ _FORMS: Mapping[str, tuple[str, str]] = {
     "module": (r"\w\S*", "cuda/12.4"),
     "detach-keys": (rf"{_KEY}(,{_KEY})*", "ctrl-p,ctrl-q"),
     "packages": (r"[^-\s].*", "jupyterlab"),
+    "network": (r"\w\S*", "host"),
+    "ipc": (r"private|host|shareable|none|(container|ns):\S+", "container:NAME"),
+    "shm-size": (r"(?i)[0-9]{1,15}(\.[0-9]+)? ?[bkmgtp]?i?b?", "1g"),
+    "ulimit": (r"[a-zA-Z_]+=(-?[0-9]+(:-?[0-9]+)?)?", "nofile=1024:4096"),
+    "volume": (r"([~/.][^:]*|[^/:]+):/[^:]*(:[^:]*)?", "~/data:/data:ro"),
+    "log-opt": (r"[^=\s]+=.*", "max-size=50m"),
     "user": (r"\w[^\s:/=]*(:(\w[^\s:/=]*)?)?", "1000:1000"),
 }
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from jlremote.place.clusters.scheduler import FOLLOWS
 from jlremote.place.clusters.slurm import SLURM
+from jlremote.place.clusters.slurm_lists import ending
 from jlremote.place.host.contract import PRINT_FIELD
 from jlremote.place.host.shell_text import pause
 from jlremote.text import one_line
@@ -104,11 +105,15 @@ class JobEnding:
     moment: str = ""
     code: str = ""
 
-    def unwritten(self, log: str, *, began: bool) -> str:
-        """Say how a job ended that left no exit code, in the scheduler's words.
+    def how(self, log: str, *, written: bool, began: bool) -> str | None:
+        """Say how a job ended in the scheduler's words, `None` if its own exit code says it all.
 
-        Nothing of it has run if it had not begun: then `log`, the scheduler's own, says more.
+        Where none was `written`, nothing of it has run if it had not begun: then `log`, the
+        scheduler's own, says more.
         """
+        told = ending(self.state, log)
+        if told or written:
+            return told
         code, _, signal = self.code.partition(":")
         ways = (("exit code", code), ("signal", signal))
         exits = [f"{what} {number}" for what, number in ways if count(number)]

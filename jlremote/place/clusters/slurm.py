@@ -10,8 +10,8 @@ from jlremote.place.clusters import launchers, slurm_lists
 from jlremote.place.clusters.scheduler import INDEX, Resources, SchedulerFacts, SchedulerSilent
 from jlremote.place.host.contract import FIELD, GROUP, PRINT_GROUP, Completed
 from jlremote.place.host.process_mark import CARRIER, STAYS
-from jlremote.place.host.shell_text import command_line, pause
-from jlremote.text import one_line, printable
+from jlremote.place.host.shell_text import bounded, command_line, pause
+from jlremote.text import one_line
 
 # Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
 # startup files that hang are not waited for.
@@ -130,7 +130,7 @@ class Slurm:
         # In the name of a log file `%` has a meaning.
         return (
             f"{_ON_PATH}jlr_log=$(printf %s {log} | sed 's/%/%%/g; s/{INDEX}/%a/')\n"
-            f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{find}'
+            f'jlr_said=$({bounded(argv, _SECONDS)} --output="$jlr_log") || exit\n{find}'
         )
 
     def array_limit(self) -> str:
@@ -142,20 +142,16 @@ class Slurm:
         argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\n"
-            f'jlr_found=$({_first(argv)} --user="$(id -un)") || exit\n'
+            f'jlr_found=$({bounded(argv, _SECONDS)} --user="$(id -un)") || exit\n'
             "case $jlr_found in *JOBID*) ;; *) exit 1;; esac\n"
             "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed '1d; s/_.*//' | sort -u\n"
         )
 
     def queue(self, seconds: int | None = None) -> str:
         """Print the user's jobs, also those that have just ended, within so many seconds."""
-        argv = (
-            "squeue",
-            "--array",
-            "--states=all",
-            f"--format={FIELD.join(slurm_lists.QUEUE_COLUMNS)}",
-        )
-        asked = _first(argv, seconds or _SECONDS)
+        columns = FIELD.join(slurm_lists.QUEUE_COLUMNS)
+        argv = ("squeue", "--array", "--states=all", f"--format={columns}")
+        asked = bounded(argv, seconds or _SECONDS)
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} --user="$(id -un)"'
 
     def answer(self) -> str:
@@ -166,7 +162,7 @@ class Slurm:
         """Return a script that fails if Slurm is silent; `None` if `script` asks it nothing."""
         if _LOOK not in script:
             return None
-        asked = f'{_first(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
+        asked = f'{bounded(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
         return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {slurm_lists.QUEUE_HEADING}"
 
     def requeues(self, resources: Resources) -> bool:
@@ -187,8 +183,8 @@ class Slurm:
 
     def maintenance(self) -> str:
         """Print in how many seconds each maintenance begins, which no running job may reach."""
-        argv = ("scontrol", "show", "reservation", "--oneliner")
-        return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} 2>/dev/null |{_BEGINS}"
+        asked = bounded(("scontrol", "show", "reservation", "--oneliner"), _SECONDS)
+        return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} 2>/dev/null |{_BEGINS}"
 
     def signal(self, job: str, signal: str) -> str:
         """Signal all steps, then the batch script's processes (`--full` leaves out steps)."""
@@ -212,8 +208,7 @@ class Slurm:
 
     def end_steps(self, job: str, name: str) -> str:
         """Cancel a job's steps of a name until there is none; else exit with `STAYS`."""
-        text = _END_STEPS.replace("JOB", job).replace("NAME", name)
-        return f"{_ON_PATH}{text}"
+        return _ON_PATH + _END_STEPS.replace("JOB", job).replace("NAME", name)
 
     def holds(self, job: str) -> str:
         """Check whether `$process` is a job's: by its control group, else by its variable."""
@@ -229,16 +224,15 @@ class Slurm:
         return f"{_ON_PATH}scancel {job}"
 
     def estimate(self, resources: Resources) -> str:
-        return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
+        return f"{_ON_PATH}{bounded(('sbatch', '--test-only', *_asked(resources)), _SECONDS)}"
 
     def read_estimate(self, answer: Completed) -> str:
-        said = printable(f"{answer.stderr}\n{answer.stdout}")
-        return one_line(said.replace("sbatch: ", ""))
+        return one_line(f"{answer.stderr}\n{answer.stdout}".replace("sbatch: ", ""))
 
     def presence(self) -> str:
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\nsbatch --version\n"
-            f"printf '{PRINT_GROUP}'; {_first(('squeue', '--me'))} 2>&1\n"
+            f"printf '{PRINT_GROUP}'; {bounded(('squeue', '--me'), _SECONDS)} 2>&1\n"
             f"printf '{PRINT_GROUP}'\n{self.choices()}"
         )
 
@@ -248,9 +242,8 @@ class Slurm:
         if not version.strip():
             return None
         listed, _, choices = rest.partition(GROUP)
-        silence = (
-            None if slurm_lists.QUEUE_HEADING in listed else one_line(listed)[:300] or "no answer"
-        )
+        answered = slurm_lists.QUEUE_HEADING in listed
+        silence = None if answered else one_line(listed)[:300] or "no answer"
         return SchedulerFacts(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
@@ -280,7 +273,7 @@ class Slurm:
     def gpus(self) -> str:
         """Print the GPUs of partitions and who holds them; the status is 127 without Slurm."""
         asked = (slurm_lists.SINFO, slurm_lists.SQUEUE)
-        lists = (f"{_first(argv)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
+        lists = (f"{bounded(argv, _SECONDS)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
         missing = "command -v sinfo >/dev/null 2>&1 || exit 127\n"
         return (
             f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un; date +%s"
@@ -290,19 +283,12 @@ class Slurm:
 SLURM = Slurm()
 
 
-def _first(argv: tuple[str, ...], seconds: int = _SECONDS) -> str:
-    return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
-
-
 def _asked(resources: Resources) -> tuple[str, ...]:
     given = {name: getattr(resources, name) for name in _FLAGS}
     given["cpus-per-task"] = resources.cpus
     for argument in resources.arguments:
         if _ARRAY.fullmatch(argument):
-            raise Usage(
-                f"`{argument}` makes several jobs",
-                hint="`--array 0-7` of `jlr run` does",
-            )
+            raise Usage(f"`{argument}` makes several jobs", hint="`--array 0-7` of `jlr run` does")
         if argument.startswith("--container"):
             raise Usage(
                 f"`{argument}`: in that container the job would not find its folder",
@@ -316,5 +302,4 @@ def _asked(resources: Resources) -> tuple[str, ...]:
             )
     asked = (f"--{name}={value}" for name, value in given.items() if value is not None)
     # Variables are read from the job's folder: accounting may keep the job's environment.
-    fixed = ("--no-requeue", f"--export={_ENVIRONMENT}")
-    return (*fixed, *asked, *resources.arguments)
+    return ("--no-requeue", f"--export={_ENVIRONMENT}", *asked, *resources.arguments)

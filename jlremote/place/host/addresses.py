@@ -38,19 +38,15 @@ class Target:
 
 
 def own_address(port: int) -> str:
-    """Return the address that belongs to one local port, as 127.34.184.1 does to port 8888.
-
-    All of 127.0.0.0/8 is this machine (RFC 1122, section 3.2.1.3). To a browser each address is
-    another host, so cookies and service workers of other ports stay away.
-    """
+    """Return the address that belongs to one local port, as 127.34.184.1 does to port 8888."""
+    # All of 127.0.0.0/8 is this machine (RFC 1122, section 3.2.1.3). To a browser each address is
+    # another host, so cookies and service workers of other ports stay away.
     return f"127.{port >> 8}.{port & 0xFF}.1"
 
 
 def has_own_addresses() -> bool:
-    """Check that this machine's browser reaches all of 127.0.0.0/8 here.
-
-    macOS has only 127.0.0.1, and a browser on Windows reaches of WSL only `localhost`.
-    """
+    """Check that this machine's browser reaches all of 127.0.0.0/8 here."""
+    # macOS has only 127.0.0.1, and a browser on Windows reaches of WSL only `localhost`.
     return sys.platform != "darwin" and "microsoft" not in platform.release().lower()
 
 

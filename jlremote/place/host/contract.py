@@ -55,10 +55,8 @@ class Completed:
 
 
 def error_lines(text: str) -> list[str]:
-    """Return the lines of an engine's first error, else all lines of the program's output.
-
-    Warnings are no part of it. The reason may be in any line, as that of a hook is in its last.
-    """
+    """Return the lines of an engine's first error, else all lines of the program's output."""
+    # Warnings are no part of it. The reason may be in any line, as that of a hook is in its last.
     lines = [line.strip() for line in printable(text).splitlines()]
     lines = [line for line in lines if line and not _BESIDE.match(line)]
     errors = [at for at, line in enumerate(lines) if ENGINES_ERROR.match(line)]
@@ -86,11 +84,8 @@ class Host(Protocol):
     ) -> dict[str, Completed]:
         """Run `steps` (POSIX sh by name) in order in one round trip; return how each ended.
 
-        The timeout in seconds and the limit in bytes of output are for all steps together.
-
-        Raises:
-            JlrError: time or output went over the limit, or the shell ended early.
-            Unreachable: there is no connection, or it broke.
+        The timeout in seconds and the limit in bytes of output are for all steps together
+        (`JlrError`: one was exceeded, or the shell ended early; `Unreachable`: no connection).
         """
 
 

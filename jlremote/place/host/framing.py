@@ -1,7 +1,6 @@
 """Scripts for `sh -s`: several steps in one round trip, each with an output of its own.
 
-A step's output stands between two lines that hold a random marker, on stdout and on stderr. It is
-collected up to a limit, or decoded from the marker on as it comes.
+A step's output stands between two lines that hold a random marker, on stdout and on stderr.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError, NoShell
 from jlremote.place.host.contract import Completed, Steps
@@ -17,7 +15,6 @@ from jlremote.text import printable
 from jlremote.untrusted import whole_number
 
 NOISE_BYTES = 4096  # kept of what startup files print
-_MOST_NOISE = 64 << 20  # bytes of it, before the shell is given up
 _EXPIRED = re.compile("password (?:has expired|change required)", re.IGNORECASE)
 _STATUS = re.compile("[0-9]{1,3}")
 # What shells say that read a script for `sh`, because a startup file ended in `exec SHELL`.
@@ -40,25 +37,21 @@ def framed(steps: Steps, marker: str) -> str:
     `$status` holds the exit status of the step before, `$statuses` those of all: ` NAME=STATUS … `.
     """
     # The host's own variables of these names must not count as a result.
-    begin = "status=; statuses=' '\n"
-    return begin + "".join(_framed_step(name, text, marker) for name, text in steps.items())
-
-
-def _framed_step(name: str, text: str, marker: str) -> str:
-    begin = f"printf '\\n%s\\n' '{marker} begin {name}'"
-    end = f"printf '\\n%s %s\\n' '{marker} end {name}' \"$status\""
-    return (
-        f"{begin}; {begin} >&2\n(\n{text}\n) </dev/null; status=$?; "
-        f'statuses="${{statuses}}{name}=$status "\n'
-        f"{end}; printf '\\n%s\\n' '{marker} end {name}' >&2\n"
-    )
+    script = "status=; statuses=' '\n"
+    for name, text in steps.items():
+        begin = f"printf '\\n%s\\n' '{marker} begin {name}'"
+        script += (
+            f"{begin}; {begin} >&2\n(\n{text}\n) </dev/null; status=$?; "
+            f'statuses="${{statuses}}{name}=$status "\n'
+            f"printf '\\n%s %s\\n' '{marker} end {name}' \"$status\"; "
+            f"printf '\\n%s\\n' '{marker} end {name}' >&2\n"
+        )
+    return script
 
 
 def announced(script: str, marker: str) -> str:
-    """Return a script for streaming: output before the marker, on either stream, is noise.
-
-    The braces make the shell read the whole script before its commands read stdin.
-    """
+    """Return a script for streaming: output before the marker, on either stream, is noise."""
+    # The braces make the shell read the whole script before its commands read stdin.
     announce = f"printf '%s\\n' '{marker}'"
     return f"{{\n{announce}; {announce} >&2\n{script}\nexit\n}}\n"
 
@@ -118,43 +111,6 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     return NoShell(f"the remote shell ended before the script was done{said}", hint=hint)
 
 
-@dataclass
-class _Output:
-    """The output so far, from the marker on, up to a limit for both streams together."""
-
-    limit: int
-    marker: bytes
-    parts: dict[str, bytearray] = field(
-        default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
-    )
-    _begun: set[str] = field(default_factory=set)
-    _noise: int = 0
-
-    def take(self, stream: str, data: bytes) -> None:
-        part = self.parts[stream]
-        part += data
-        if stream not in self._begun:
-            self._skip_noise(stream)
-        if sum(map(len, self.parts.values())) > self.limit:
-            raise JlrError(f"the host sent more than {self.limit >> 20} MiB in answer")
-
-    def _skip_noise(self, stream: str) -> None:
-        part = self.parts[stream]
-        if self.marker in part:
-            self._begun.add(stream)
-            return
-        self._noise += max(0, len(part) - NOISE_BYTES)
-        del part[:-NOISE_BYTES]
-        if self._noise > _MOST_NOISE:
-            raise JlrError(
-                f"the host sent more than {_MOST_NOISE >> 20} MiB before it ran anything",
-                hint="look at what the shell startup files on the host print",
-            )
-
-    def text(self, stream: str) -> str:
-        return self.parts[stream].decode("utf-8", "surrogateescape")
-
-
 class FromMarker:
     """One stream of an announced script, from the marker on."""
 
@@ -179,9 +135,19 @@ class FromMarker:
 def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:
     """Run `steps` through `execute(script, output)` and return how each ended.
 
-    Raises `JlrError` if more than `limit` bytes came back, or the shell ended early.
+    Raises `JlrError` if more than `limit` bytes came back, what startup files print among them, or
+    the shell ended early.
     """
     marker = new_marker()
-    output = _Output(limit, marker.encode())
-    execute(framed(steps, marker), output.take)
-    return unframed(steps, output.text("stdout"), output.text("stderr"), marker)
+    parts = {"stdout": bytearray(), "stderr": bytearray()}
+
+    def take(stream: str, data: bytes) -> None:
+        parts[stream] += data
+        if sum(map(len, parts.values())) > limit:
+            loud = marker.encode() not in parts["stdout"]
+            hint = "look at what the shell startup files on the host print" if loud else None
+            raise JlrError(f"the host sent more than {limit >> 20} MiB in answer", hint=hint)
+
+    execute(framed(steps, marker), take)
+    stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in parts.values())
+    return unframed(steps, stdout, stderr, marker)

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 _REPOSITORY = "https://nvidia.github.io/libnvidia-container"
 _KEYRING = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 _DOCKER = "https://download.docker.com/linux"
-_START_DOCKER = "sudo systemctl enable --now docker"
 
 
 def _apt(packages: str) -> str:
@@ -30,16 +29,12 @@ _COMMANDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "fedora": (
             f"sudo dnf config-manager --add-repo {_DOCKER}/centos/docker-ce.repo",
             "sudo dnf install docker-ce docker-ce-cli containerd.io",
-            _START_DOCKER,
+            "sudo systemctl enable --now docker",
         ),
-        "suse": ("sudo zypper install docker", _START_DOCKER),
-        "arch": ("sudo pacman -S docker", _START_DOCKER),
     },
     "podman": {
         "debian": (_apt("podman uidmap slirp4netns"),),
         "fedora": ("sudo dnf install podman",),
-        "suse": ("sudo zypper install podman",),
-        "arch": ("sudo pacman -S podman",),
     },
     "nvidia-docker": {"debian": (_apt("nvidia-docker2"),)},
     "nvidia-driver": {
@@ -69,11 +64,6 @@ _COMMANDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             ),
             "sudo dnf install nvidia-container-toolkit",
         ),
-        "suse": (
-            f"sudo zypper ar {_REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo",
-            "sudo zypper --gpg-auto-import-keys install nvidia-container-toolkit",
-        ),
-        "arch": ("sudo pacman -S nvidia-container-toolkit",),
     },
     "sshfs": {
         "debian": (_apt("sshfs"),),

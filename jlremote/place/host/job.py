@@ -26,8 +26,7 @@ class Job:
     ended: float | None = None  # when it ended, in seconds since the epoch
     container: str | None = None  # its container, `None` for the host itself
     gpus: str | None = None  # the GPUs as they were requested
-    # why it ended, if more is known than the exit code; of a running one, what is wrong there
-    detail: str | None = None
+    detail: str | None = None  # why it ended, beside the exit code, or what is wrong while it runs
     id: str | None = None  # the engine's full id of a container of its own
     job: str | None = None  # the scheduler's id
     node: str | None = None  # the nodes that the scheduler gave it

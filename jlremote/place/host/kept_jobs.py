@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,7 @@ _TELL = f"""\
 {PRINT_FILE}for directory in FOLDERS; do
   [ -e "$directory/command" ] || continue
   printf %s "${{directory##*/}}"
-  SHOW
+  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; print_file "$directory/$file"; done
   printf '{PRINT_FIELD}'; alive && printf yes
   printf '{PRINT_RECORD}'
 done 2>/dev/null
@@ -95,10 +96,8 @@ class ProcessPlan:
     variables: str = ""  # shell text with its variables, which it reads from its stdin
     mark: str = ""  # unique to this job; `take_back` removes no other
     remove: bool = False  # whether it is deleted once its output and exit code were read
-    # with an argument appended: `Runtime.sweep`, for what is no process of the host; else empty
-    sweep: tuple[str, ...] = ()
-    # what `gpus.waiter_program` is to do before the command begins, `None` for nothing
-    wait: Mapping[str, Any] | None = None
+    sweep: tuple[str, ...] = ()  # `Runtime.sweep`, for what is no process of the host; else empty
+    wait: Mapping[str, Any] | None = None  # what `gpus.waiter_program` does before it begins
 
 
 def launch(plan: ProcessPlan) -> str:
@@ -142,19 +141,11 @@ def _told(plan: ProcessPlan) -> str:
     return json.dumps({name: getattr(plan, name) for name in names} | {"files": files}) + "\n"
 
 
-def take_back(name: str, mark: str) -> str:
-    """Return the script that ends a job that has just begun, and deletes its folder."""
-    return _take_back(name, f'[ "$(cat "$directory/mark" 2>/dev/null)" = {shlex.quote(mark)} ]')
-
-
-def take_back_if(name: str, word: str) -> str:
-    """Return the script that ends and deletes a job, if its file `waiting` has a word."""
-    return _take_back(name, f'grep -qsF {shlex.quote(word)} "$directory/waiting"')
-
-
-def _take_back(name: str, condition: str) -> str:
+def take_back(name: str, word: str, file: str = "mark") -> str:
+    """Return the script that ends a job and deletes its folder, if its `file` has a word."""
     kill = f"(\n{JOBS.signal(name, 'KILL')})\n{pause(0.3)}\n"
-    return f"{JOBS.folder(name)}{condition} || exit 0\n{kill}{JOBS.remove(name)}"
+    ours = f'grep -qsF {shlex.quote(word)} "$directory/{file}" || exit 0\n'
+    return f"{JOBS.folder(name)}{ours}{kill}{JOBS.remove(name)}"
 
 
 def look(name: str) -> str:
@@ -181,11 +172,7 @@ class ProcessJobs(FolderJobs):
 
     def tell(self, name: str | None = None) -> str:
         which = "*" if name is None else shlex.quote(name)
-        files = " ".join(_FILES)
-        show = (
-            f"for file in {files}; do printf '{PRINT_FIELD}'; print_file \"$directory/$file\"; done"
-        )
-        return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW", show)
+        return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}")
 
     def waiting(self, key: str) -> str:
         """Return the script that prints how a job waits, and a group separator, at each change."""
@@ -221,11 +208,10 @@ def waits(printed: str) -> str:
 
 
 def _document(text: str) -> dict[str, Any]:
-    try:
-        told = document(text or "{}")
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+    with suppress(ValueError):
+        if isinstance(told := document(text or "{}"), dict):
+            return told
+    return {}
 
 
 @understood("the shell")

@@ -29,7 +29,7 @@ case $1 in */*) ;; *) command -v "$1" >/dev/null || {
 """
 # Begins a command that a signal to its script leaves alone, if the host has `setsid`.
 APART = "$(command -v setsid) "
-TOOK_TOO_LONG = 124  # the exit status of `timeout`
+TOOK_TOO_LONG = 124  # the exit status of `timeout`, which some hosts lack
 # Changes to the folder `$1`; `~` is the home, though it was quoted.
 IN_FOLDER = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac'
 
@@ -46,12 +46,8 @@ def typed_path(path: str) -> str:
 
 
 def bounded(argv: Iterable[str], seconds: int) -> str:
-    """Return shell text that runs a command and ends it after `seconds`, if the host has `timeout`.
-
-    The status of a command that was ended is `TOOK_TOO_LONG`.
-    """
-    command = command_line(argv)
-    return f"if command -v timeout >/dev/null; then timeout {seconds} {command}; else {command}; fi"
+    """Return shell text that runs a command, for `seconds` at most (see `TOOK_TOO_LONG`)."""
+    return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
 
 
 def stdin_of(text: str) -> str:
@@ -137,10 +133,8 @@ exit $status
 
 
 def again_until_hang_up(body: str, seconds: float) -> str:
-    """Return shell text that runs `body` every so often until its stdin ends.
-
-    A `sleep` that outlasts it would count as a program of the container.
-    """
+    """Return shell text that runs `body` every so often until its stdin ends."""
+    # A `sleep` that outlasts it would count as a program of the container.
     return until_hang_up(f"""\
 {{
 trap 'kill $! 2>/dev/null; exit 143' TERM

@@ -49,11 +49,10 @@ _FORGET = "unset jlr_typed\n"
 
 
 def endable(argv: tuple[str, ...]) -> str:
-    """Return shell text that runs a command which its user can end, also behind `sudo`.
-
-    Sudo 1.9.5 passes on no signals from its own process group, so the command runs on a terminal of
-    util-linux's `script`, where the host has that: when `script` ends, the kernel hangs up on it.
-    """
+    """Return shell text that runs a command which its user can end, also behind `sudo`."""
+    # Sudo 1.9.5 passes on no signals from its own process group, so the command runs on a terminal
+    # of util-linux's `script`, where the host has that: when `script` ends, the kernel hangs up on
+    # it.
     plain = command_line(argv)
     if argv[:1] != SUDO[:1]:
         return plain
@@ -83,10 +82,8 @@ def given(script: str, password: str) -> str:
 
 
 def asking(script: str, marker: str) -> str:
-    """Return a script for a terminal that gives `sudo` the line typed when `marker` comes.
-
-    It may be seen by others, as it is on a command line.
-    """
+    """Return a script for a terminal that gives `sudo` the line typed when `marker` comes."""
+    # It may be seen by others, as it is on a command line.
     write = _HAND_OVER.replace("WRITE", "printf '%b\\n' \"$jlr_typed\"")
     return _ASK.replace("MARKER", marker) + write + _FORGET + script
 

@@ -1,18 +1,17 @@
-"""The options of a new container, as the engines name them, and those of an existing one."""
+"""The options of a new container, as engines name or refuse them, and those of an existing one."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
-from jlremote.errors import Usage
-from jlremote.laptop.settings.options import key
-from jlremote.text import one_line
+from jlremote.errors import JlrError, Usage
+from jlremote.laptop.settings.options import LOG_LIMIT, key
 from jlremote.untrusted import number
 
 
@@ -51,21 +50,17 @@ class ContainerOptions:
 
 NO_OPTIONS = ContainerOptions()
 
+_OPTIONS = {
+    "volumes": "volume",
+    "environment": "env",
+    "ulimits": "ulimit",
+    "remove": "rm",
+    "log_options": "log-opt",
+}
 # The fields by their long options.
 FIELDS: Mapping[str, str] = {
-    "volume": "volumes",
-    "env": "environment",
-    "workdir": "workdir",
-    "user": "user",
-    "shm-size": "shm_size",
-    "ulimit": "ulimits",
-    "ipc": "ipc",
-    "network": "network",
-    "init": "init",
-    "rm": "remove",
-    "log-opt": "log_options",
-    "packages": "packages",
-    "engine-arguments": "engine_arguments",
+    _OPTIONS.get(each.name, each.name.replace("_", "-")): each.name
+    for each in fields(ContainerOptions)
 }
 
 # jlr sets these itself: it finds the container by its name and sets its entrypoint.
@@ -91,15 +86,30 @@ def check_arguments(words: tuple[str, ...]) -> None:
         before = word
 
 
-def check_volumes(volumes: tuple[str, ...]) -> None:
-    """Refuse a volume without a target (`Usage`): the engine would make an empty one there."""
-    for volume in volumes:
-        if ":" not in volume:
-            source = one_line(posixpath.normpath(volume))
-            raise Usage(
-                f"`--volume {one_line(volume)}` names no folder in the container",
-                hint=f"write `SOURCE:TARGET`: `-v {source}:/{posixpath.basename(source)}`",
-            )
+# runc prints the number (asm-generic/resource.h), crun the name.
+_LIMITS = (
+    "cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks",
+    "sigpending", "msgqueue", "nice", "rtprio", "rttime",
+)  # fmt: skip
+_LIMIT = re.compile(r"rlimit type (\d{1,4})|RLIMIT_([A-Z]+)")
+_LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
+
+
+def refusal(options: ContainerOptions, said: str, why: str) -> JlrError | None:
+    """Return the error that names the option which the host refuses, and how to leave it out."""
+    option, given, refused = "ulimit", options.ulimits, ""
+    if limit := _LIMIT.search(said):
+        refused = "".join(_LIMITS[int(limit[1]) :][:1]) if limit[1] else limit[2].lower()
+    elif log := _LOG_OPTION.search(said):
+        option, given, refused = "log-opt", (*options.log_options, *LOG_LIMIT), log[1]
+    item = next((item for item in given if key(option, item) == refused), None)
+    if item is None:
+        return None
+    takes_away = shlex.join((f"--{option}", f"{refused}="))
+    return JlrError(
+        f"the host does not allow `--{option} {item}`: {why}",
+        hint=f"`{takes_away}` leaves it out, also if a profile has it",
+    )
 
 
 # `inspect` does not have the words of the command line, so labels keep them.
@@ -124,12 +134,12 @@ def options_of(inspected: Mapping[str, Any], labels: Mapping[str, str]) -> Conta
     """Return a container's options from its `inspect`, and from the labels that jlr gave it."""
     config, host = inspected["Config"], inspected["HostConfig"]
     return ContainerOptions(
-        volumes=tuple(_volume(mount) for mount in inspected.get("Mounts") or ()),
+        volumes=tuple(map(_volume, inspected.get("Mounts") or ())),
         environment=tuple(config.get("Env") or ()),
         workdir=config.get("WorkingDir") or "/",
         user=config.get("User") or "root",
         shm_size=_size_in_words(host.get("ShmSize")),
-        ulimits=tuple(_ulimit(limit) for limit in host.get("Ulimits") or ()),
+        ulimits=tuple(map(_ulimit, host.get("Ulimits") or ())),
         ipc=host.get("IpcMode") or None,
         network=host.get("NetworkMode") or None,
         init=bool(host.get("Init")),
@@ -180,39 +190,24 @@ def _shown(value: str | bool) -> str:
 
 
 def _same(option: str, value: Any) -> Any:
-    plain: Callable[[str], Any] | None = _PLAIN.get(option)
-    return plain(value) if plain and value is not None else _ALIKE.get((option, value), value)
-
-
-def _plain_size(text: str) -> int | str:
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([bkmgt]?)i?b?", text.lower())
-    return int(number(found[1]) * _UNITS[found[2]]) if found else text
-
-
-def _plain_limit(text: str) -> str:
-    name, _, values = text.partition("=")
-    soft, _, hard = values.partition(":")
-    return f"{name}={soft}:{hard or soft}"
-
-
-def _plain_user(text: str) -> str:
-    user, _, group = text.partition(":")
-    return "root" if {user, group} <= {"root", "0", ""} else text
-
-
-def _plain_volume(text: str) -> tuple[str, str, bool]:
-    source, _, rest = text.partition(":")
-    target, _, options = rest.partition(":")
-    return posixpath.normpath(source), posixpath.normpath(target), "ro" in options.split(",")
-
-
-_PLAIN: Mapping[str, Callable[[str], Any]] = {
-    "shm-size": _plain_size,
-    "ulimit": _plain_limit,
-    "user": _plain_user,
-    "volume": _plain_volume,
-    "workdir": posixpath.normpath,
-}
+    """Return a value in the one form in which it is compared."""
+    if option == "shm-size" and value is not None:
+        found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([bkmgt]?)i?b?", value.lower())
+        return int(number(found[1]) * _UNITS[found[2]]) if found else value
+    if option == "ulimit":
+        name, _, values = value.partition("=")
+        soft, _, hard = values.partition(":")
+        return name, soft, hard or soft
+    if option == "user" and value is not None:
+        user, _, group = value.partition(":")
+        return "root" if {user, group} <= {"root", "0", ""} else value
+    if option == "volume":
+        source, _, rest = value.partition(":")
+        target, _, options = rest.partition(":")
+        return posixpath.normpath(source), posixpath.normpath(target), "ro" in options.split(",")
+    if option == "workdir" and value is not None:
+        return posixpath.normpath(value)
+    return _ALIKE.get((option, value), value)
 
 
 def _volume(mount: Mapping[str, Any]) -> str:

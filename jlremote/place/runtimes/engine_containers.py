@@ -1,15 +1,23 @@
-"""The runtimes with containers, driven by their engine's command line."""
+"""The runtimes with containers, driven by their engine's command line, and its whole list."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from jlremote.errors import Usage
-from jlremote.place.host.contract import MINE, Completed, Steps, understood
+from jlremote.place.host.contract import (
+    FIELD,
+    MINE,
+    PRINT_FIELD,
+    PRINT_RECORD,
+    RECORD,
+    Completed,
+    Steps,
+    understood,
+)
 from jlremote.place.host.process_mark import sweep_argv
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import container_options
@@ -30,13 +38,11 @@ from jlremote.place.runtimes.runtime import (
 )
 from jlremote.place.runtimes.scripts import variables, waiting
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
-from jlremote.text import one_line
+from jlremote.text import listed, one_line
 from jlremote.untrusted import count, document
 
 # Folders of a rootless engine's networks, which the host does not reach.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
-# moby/names: RestrictedNamePattern. Docker has no upper limit; ours keeps names fit for files.
-CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,7 @@ class Containers(Runtime):
     """The containers of one engine; see `Runtime`."""
 
     engine: Engine = field()
-    # the full id of the one container that is meant, whatever its name is; empty to go by name
-    container_id: str = ""
+    container_id: str = ""  # the id of the container that is meant; empty to go by name
     # Visible in the container's network only; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
     has_images: bool = True
@@ -61,14 +66,6 @@ class Containers(Runtime):
     @property
     def program(self) -> str:
         return self.engine.kind.program
-
-    def check_name(self, name: str) -> None:
-        """Refuse a name that docker would refuse; podman takes the same."""
-        if not CONTAINER_NAME.fullmatch(name):
-            raise Usage(
-                f"invalid container name `{one_line(name)}`",
-                hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
-            )
 
     def reference(self, name: str) -> str:
         """Return the container's id if known, else its name, for the engine's command line."""
@@ -160,15 +157,16 @@ def read_container(
     name = session or called
     restarting = state.get("Status") == "restarting"  # docker calls it running, too
     ours = labels if labels.get(SESSION_LABEL) == name else {}  # else they are its image's
-    gpus = gpus_of(inspected)
+    gpus, reached = gpus_of(inspected), _addresses(inspected)
+    alone = networks.alone_on(inspected, known)
     return Container(
         id=inspected["Id"],
         name=name,
         running=bool(state.get("Running")) and not (state.get("Paused") or restarting),
         started_at=state.get("StartedAt", ""),
         image=config.get("Image"),
-        addresses=_addresses(inspected),
-        alone_on=_alone_on(inspected, known),
+        addresses=reached,
+        alone_on={address: alone[address] for address in reached if address in alone},
         gpus=None if gpus is None else shortened(gpus.removeprefix("device=")),
         engine_gpus=gpus,
         labels=labels,
@@ -179,7 +177,11 @@ def read_container(
         restarting=restarting,
         restarts=count(str(inspected.get("RestartCount"))) or 0,
         out_of_memory=_out_of_memory(inspected),
-        volumes=_volumes(inspected),
+        volumes=tuple(
+            Volume(mount["Source"], mount["Destination"], mount.get("Name"))
+            for mount in inspected.get("Mounts") or []
+            if mount.get("Source")
+        ),
         options=container_options.options_of(inspected, ours),
     )
 
@@ -228,15 +230,90 @@ def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(address for address in found if address)
 
 
-def _alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> Mapping[str, str]:
-    reached = _addresses(inspected)
-    alone = networks.alone_on(inspected, known)
-    return {address: alone[address] for address in reached if address in alone}
+@dataclass(frozen=True)
+class ContainerProcess:
+    """A process in a container."""
+
+    user: str  # the host's name for it, or the number
+    command: str  # its arguments, joined by spaces
 
 
-def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:
-    return tuple(
-        Volume(mount["Source"], mount["Destination"], mount.get("Name"))
-        for mount in inspected.get("Mounts") or []
-        if mount.get("Source")
+@dataclass(frozen=True)
+class ListedContainer:
+    """A container with its state and processes."""
+
+    container: Container  # as the engine describes it
+    status: str  # the engine's word: `running`, `paused`, `exited`, `created`, …
+    processes: tuple[ContainerProcess, ...] = ()
+
+
+# Stands for a shell variable in an argv.
+_WHICH = "WHICH"
+
+
+def list_script(engine: Engine) -> str:
+    """Return the script that describes all containers and lists their processes, from outside."""
+    ids = command_line(engine("ps", "--quiet", "--no-trunc"))
+    described = command_line(inspect_argv(engine, _WHICH)).replace(_WHICH, "$ids")
+    podman = engine.kind.program == "podman"
+    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
+    top = command_line(engine("top", _WHICH, *columns)).replace(_WHICH, '"$id"')
+    return (
+        f"ids=$({ids} --all) || exit\n"
+        f'[ -z "$ids" ] || {described} 2>/dev/null\n'
+        f"printf '{PRINT_RECORD}'\n"
+        f"for id in $({ids}); do\n"
+        f"  printf '%s{PRINT_FIELD}' \"$id\"; {top} 2>/dev/null; printf '{PRINT_RECORD}'\n"
+        "done\n"
     )
+
+
+@understood("the container engine")
+def read_list(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
+    """Return the containers that the script listed, sorted by name (`JlrError`: no answer)."""
+    described, *listed = done.stdout.split(RECORD)
+    if not listed:
+        raise engine_error(engine, done)
+    # The table of a container that has gone meanwhile is empty. `strip()` alone would strip the
+    # separators, too.
+    parted = (text.strip("\n").partition(FIELD) for text in listed)
+    tables = {identity: table for identity, _, table in parted}
+    found = []
+    for inspected in document(described) if described.strip() else []:
+        rows = tables.get(inspected["Id"], "").splitlines()[1:]
+        columns = (row.split(None, 2) for row in rows)
+        processes = (ContainerProcess(row[0], row[2]) for row in columns if len(row) == 3)
+        status = str(inspected["State"].get("Status", ""))
+        found.append(ListedContainer(read_container(inspected), status, tuple(processes)))
+    return tuple(sorted(found, key=lambda one: one.container.name))
+
+
+_PACKAGE = re.compile(r"-packages/([^/]+?)-[^/-]+\.dist-info$")
+# What programs write without being asked, and what jlr has there.
+_NOISE = re.compile(
+    r"^/(run|proc|sys|dev|opt/jlr)(/|$)|/\.?jlr-[^/]*(/|$)|/\.(cache|ipython|jupyter|npm|bash_history)"
+    r"|/\.local/share/jupyter|/__pycache__|\.pyc$|-packages/|^(/usr)?/sbin/docker-init$"
+)
+# Each virtual environment of jlr begins with them.
+_OF_ENVIRONMENT = re.compile(r"(/\.packages|^/opt/jlr)/.*-packages/(pip|setuptools)-")
+_SHOWN = 5
+
+
+def changes_in_words(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
+    """Return in words what would be deleted with a container.
+
+    `printed` has the lines of `docker diff`; `volumes` are the folders that stay.
+    """
+    paths = sorted(line[2:] for line in printed.splitlines() if line[:2] in ("A ", "C "))
+    kept = tuple(f"{volume.rstrip('/')}/" for volume in volumes)
+    outside = [path for path in paths if not f"{path}/".startswith(kept)] if kept else paths
+    installed = (path for path in outside if not _OF_ENVIRONMENT.search(path))
+    packages = {found[1] for path in installed if (found := _PACKAGE.search(path))}
+    parents = {path.rpartition("/")[0] for path in paths}
+    files = [path for path in outside if path not in parents and not _NOISE.search(path)]
+    words = []
+    if packages:
+        words.append(f"packages that were installed in it: {listed(sorted(packages), _SHOWN)}")
+    if files:
+        words.append(f"among its files: {listed(files, _SHOWN)}")
+    return tuple(map(one_line, words))

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from jlremote.place.clusters import last_states
 from jlremote.place.clusters.scheduler import FOLLOWS
 from jlremote.place.clusters.slurm import SLURM
-from jlremote.place.clusters.slurm_reasons import ending
 from jlremote.place.host.contract import FIELD, PRINT_FIELD, TAKE_OUT, Completed, Steps, understood
 from jlremote.place.host.process_mark import LIST
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import apptainer
-from jlremote.place.runtimes.apptainer import Apptainer
-from jlremote.place.runtimes.bare import KEEP_PATH, Bare
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.container_options import NO_OPTIONS
+from jlremote.place.runtimes.processes import KEEP_PATH, Apptainer, Bare
 from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime
 from jlremote.text import one_line
 from jlremote.times import by_our_clock
@@ -131,7 +129,7 @@ class OnNode(Runtime):
         *texts, told = printed.split(FIELD)
         facts = dict(zip((*_FACTS, *_TAILS), texts, strict=True))
         image, gpus, options = (
-            apptainer.read_definition(told) if told.strip() else (None, None, NO_OPTIONS)
+            processes.read_definition(told) if told.strip() else (None, None, NO_OPTIONS)
         )
         over = bool(facts["exit"] or facts["ending"] or not facts["mark"])
         began, until = facts["began"].strip(), facts["until"].strip()
@@ -160,9 +158,8 @@ class OnNode(Runtime):
         if halt := {"stopped": STOPPED, "idle": IDLE}.get(facts["ended"].strip()):
             return halt
         known, log = last_states.read_ending(facts["ending"]), facts["log"]
-        how, code = ending(known.state, log), facts["exit"].partition(" ")[0]
-        if not how and not code:
-            how = known.unwritten(log, began=bool(facts["began"].strip()))
+        code = facts["exit"].partition(" ")[0]
+        how = known.how(log, written=bool(code), began=bool(facts["began"].strip()))
         if code == "0" and not how:
             return SHUT_DOWN
         ended = f"its job ended: {how}" if how else f"its job ended with exit code {code}"

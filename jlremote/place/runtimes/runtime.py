@@ -23,7 +23,7 @@ START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take
 # The step that names the user on the host.
 WHO = {"user": "id -un || id -u"}
 KILLED = 128 + 9  # sh: and the signal's number
-_SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
 @dataclass(frozen=True)
@@ -186,11 +186,13 @@ class Runtime(ABC):
         return f"`{host}`"
 
     def check_name(self, name: str) -> None:
-        """Check that a session's name is fit for a folder and a URL (`Usage`: it is not)."""
-        if not _SESSION_NAME.fullmatch(name):
+        """Check that a session's name is fit for a folder, a URL and an engine (`Usage`)."""
+        least = 2 if self.has_containers else 1  # moby/names: RestrictedNamePattern
+        if not _NAME.fullmatch(name) or not least <= len(name) <= 128:
             raise Usage(
-                f"invalid session name `{one_line(name)}`",
-                hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
+                f"invalid name `{one_line(name)}`",
+                hint=f"use {least} to 128 letters, digits, `_`, `.` and `-`, the first a letter or "
+                "digit",
             )
 
     def reference(self, name: str) -> str:
@@ -251,10 +253,8 @@ class Runtime(ABC):
         return ()
 
     def beside(self, name: str, script: str) -> str:
-        """Return the shell command that runs `script` with our stdin beside the session's server.
-
-        Only the end of stdin reaches a process in a container.
-        """
+        """Return the command that runs `script` with our stdin beside the session's server."""
+        # Only the end of stdin reaches a process in a container.
         return command_line((*self.relay_prefix(name), "sh", "-c", script))
 
     @abstractmethod

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from jlremote.errors import Usage
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.runtimes.apptainer import Apptainer
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
 from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.processes import Apptainer, Bare
 from jlremote.place.runtimes.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -32,10 +31,9 @@ _ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
 
 @cache
 def on_nodes() -> Mapping[str, OnNode]:
-    """Return the runtimes of a cluster's nodes, by the name of what runs there.
-
-    The scheduler is loaded here: most commands need none, and it would add a tenth to their start.
-    """
+    """Return the runtimes of a cluster's nodes, by the name of what runs there."""
+    # The scheduler is loaded here: most commands need none, and it would add a tenth to their
+    # start.
     from jlremote.place.runtimes.on_node import SERVERS, OnNode
 
     insides = (
@@ -67,11 +65,8 @@ def for_container(runtime: Runtime, container_id: str) -> Runtime:
 
 
 def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
-    """Return the runtime of a name, or the one behind `sudo` (`Usage`: there is none).
-
-    `auto` is docker until the host was asked.
-    """
-    wanted = DOCKER.name if name == AUTO else name
+    """Return the runtime of a name, or the one behind `sudo` (`Usage`: there is none)."""
+    wanted = DOCKER.name if name == AUTO else name  # until the host was asked
     wanted = f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted
     chosen = _ON_HOSTS.get(wanted) or runtimes().get(wanted)
     if chosen is None:

@@ -15,9 +15,9 @@ from jlremote.jupyter.locate import NothingListens, PortTaken, server_endpoint
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.runtimes import table
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 from tests.jupyter.ports.parts import probed

@@ -192,11 +192,9 @@ def test_more_output_than_allowed_ends_it_at_once() -> None:
     assert pieces == 10
 
 
-def test_what_startup_files_print_is_not_counted_as_output() -> None:
+def test_what_startup_files_print_is_no_output() -> None:
     def execute(script: str, output: Callable[[str, bytes], None]) -> None:
-        for stream in ("stdout", "stderr"):
-            for _ in range(50):
-                output(stream, b"Welcome! " * 12_000)
+        output("stdout", b"Welcome! " * 12_000)
         done = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True, check=True)
         for part in (done.stdout[:40], done.stdout[40:]):
             output("stdout", part)
@@ -211,8 +209,9 @@ def test_startup_files_that_print_for_ever_are_given_up() -> None:
         while True:
             output("stdout", bytes(1 << 20))
 
-    with pytest.raises(JlrError, match="64 MiB before it ran anything"):
+    with pytest.raises(JlrError, match="more than 1 MiB") as caught:
         run_steps({"one": "echo never"}, 1 << 20, execute)
+    assert "startup files" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,11 @@ def test_a_distribution_is_read_with_those_it_descends_from(
     [
         ("docker", MINT, "sudo apt update && sudo apt install docker.io"),
         ("docker", ROCKY, "sudo systemctl enable --now docker"),
-        ("podman", "ID=opensuse-leap\n", "sudo zypper install podman"),
+        ("sshfs", "ID=opensuse-leap\n", "sudo zypper install sshfs"),
         ("sshfs", ROCKY, "epel-release"),
         ("sshfs", "ID=centos\n", "sudo dnf install fuse-sshfs"),
         ("nvidia-driver", "ID=ubuntu\nID_LIKE=debian\n", "ubuntu-drivers install"),
         ("nvidia-driver", "ID=debian\n", "nvidia-driver   # with `non-free` in sources"),
-        ("nvidia-container-toolkit", "ID=arch\n", "sudo pacman -S nvidia-container-toolkit"),
     ],
 )
 def test_a_distribution_has_its_own_commands(program: str, release: str, line: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.place.runtimes import apptainer
+from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import ContainerSpec
 
@@ -31,7 +31,7 @@ def entered(tmp_path: Path, spec: ContainerSpec, program: str = "apptainer") -> 
     (tmp_path / program).write_text(SHOWS)
     (tmp_path / program).chmod(0o755)
     done = subprocess.run(
-        ("sh", "-c", apptainer.enter(program, spec, '"$HOME/s 1"'), "sh", "echo", "a b"),
+        ("sh", "-c", processes.enter(program, spec, '"$HOME/s 1"'), "sh", "echo", "a b"),
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": "/h", "PYTHONPATH": "/outside"},
         capture_output=True,
         text=True,
@@ -52,12 +52,12 @@ def test_the_older_program_has_variables_of_its_own_and_no_gpus_unless_asked(
 def test_a_name_that_no_shell_takes_is_refused() -> None:
     spec = ContainerSpec("s", "x.sif", options=ContainerOptions(environment=("A B=1",)))
     with pytest.raises(Usage, match="invalid name in `--env A B="):
-        apptainer.enter("apptainer", spec, "/s")
+        processes.enter("apptainer", spec, "/s")
 
 
 def test_what_is_written_is_read_again() -> None:
     spec = ContainerSpec("s", "/i/x.sif", options=OPTIONS, gpus="auto:2")
-    assert apptainer.read_definition(apptainer.written_definition(spec)) == (
+    assert processes.read_definition(processes.written_definition(spec)) == (
         "/i/x.sif",
         "auto:2",
         OPTIONS,
@@ -69,4 +69,4 @@ def test_what_is_written_is_read_again() -> None:
 )
 def test_another_text_is_not_taken_for_one(text: str) -> None:
     with pytest.raises((ValueError, LookupError, TypeError)):
-        apptainer.read_definition(text)
+        processes.read_definition(text)

@@ -17,7 +17,7 @@ from websocket import WebSocket, create_connection
 from jlremote.jupyter import scripts
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.discovery import read_probe
-from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.processes import Bare
 from tests.conftest import SSHServerFactory
 from tests.demo.person import ignores
 from tests.lab.accounts import Account, program_name
@@ -151,8 +151,7 @@ def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
     assert "PermissionError" in connected(sock, NOBODY)
     assert connected(sock, account.uid) == ""
     family = [server_of(account), *server_of(account).children(recursive=True)]
-    stopped = laptop.jlr("stop", "work")
-    assert stopped.status == 0, stopped
+    laptop.jlr("stop", "work").checked()
     wait_until(lambda: not any(map(lives, family)), "the recorder's end, too")
     assert not (folder / "runtime").exists()
     assert "PermissionError" in connected(sock, NOBODY)
@@ -176,8 +175,7 @@ def test_where_ssh_reaches_no_socket_jupyter_gets_a_port_that_nobody_holds(
         assert address == "127.0.0.1"
         assert port not in {holder.getsockname()[1] for holder in holders}
         assert session.ask("api/status")
-        stopped = laptop.jlr("stop", "work")
-        assert stopped.status == 0, stopped
+        laptop.jlr("stop", "work").checked()
     assert not servers_of(account)
     for holder in holders:
         holder.close()

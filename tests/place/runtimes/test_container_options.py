@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jlremote.errors import Usage
+from jlremote.laptop.settings.options import check_form
 from jlremote.place.runtimes.container_options import (
     ARGUMENTS_LABEL,
     ContainerOptions,
     Difference,
     differences,
+    refusal,
 )
 from jlremote.place.runtimes.container_options import options_of as read_with
-from jlremote.place.runtimes.refused_options import check_values, refusal
 
 
 def options_of(inspected: dict[str, Any]) -> ContainerOptions:
@@ -157,20 +157,24 @@ def test_a_bound_that_the_log_does_not_know() -> None:
     assert "`--log-opt max-size=` leaves it out" in (error.hint or "")
 
 
-def test_values_that_an_engine_may_take_go_to_the_host() -> None:
-    options = ContainerOptions(
-        volumes=("/a:/b", "~/a b:/b:ro,z", "data:/b", "./here:/b", "/a:/b:O,upperdir=/u"),
-        workdir="/data",
-        user="1000:1000",
-        shm_size="1.5 GiB",
-        ulimits=("memlock=-1", "nofile=1024:4096", "memlock="),
-        ipc="container:db",
-        network="host",
-        log_options=("max-size=50m", "max-size=", "tag={{.Name}} x"),
-    )
-    check_values(options)
-    with pytest.raises(Usage, match="invalid `--log-opt max-size`"):
-        check_values(replace(options, log_options=("max-size=1m", "max-size")))
+@pytest.mark.parametrize(
+    ("option", "good", "bad"),
+    [
+        ("volume", ("/a:/b", "~/a b:/b:ro,z", "data:/b", "./here:/b", "/a:/b:O,upperdir=/u"), "/a"),
+        ("shm-size", ("1.5 GiB", "64m"), "big"),
+        ("ulimit", ("memlock=-1", "nofile=1024:4096", "memlock="), "memlock"),
+        ("ipc", ("container:db", "host"), "container:"),
+        ("network", ("host", "my-net"), "a b"),
+        ("log-opt", ("max-size=50m", "max-size=", "tag={{.Name}} x"), "max-size"),
+    ],
+)
+def test_values_that_an_engine_may_take_go_to_the_host(
+    option: str, good: tuple[str, ...], bad: str
+) -> None:
+    for value in good:
+        assert check_form(option, value, "it") == value
+    with pytest.raises(Usage, match="it cannot be"):
+        check_form(option, bad, "it")
 
 
 def test_other_errors_blame_no_option() -> None:

@@ -126,7 +126,7 @@ def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
 
 @pytest.mark.parametrize("name", ["x", "a" * 129])
 def test_a_name_that_is_too_short_or_too_long_for_docker_is_refused(name: str) -> None:
-    with pytest.raises(Usage, match="invalid container name"):
+    with pytest.raises(Usage, match="invalid name"):
         Containers(DOCKER).check_name(name)
 
 

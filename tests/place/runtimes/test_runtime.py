@@ -19,7 +19,7 @@ EVERY = pytest.mark.parametrize("runtime", runtimes().values(), ids=runtimes().k
 @EVERY
 def test_a_name_that_is_no_folder_is_refused_in_printable_words(runtime: Runtime) -> None:
     for name in ("", "-x", ".x", "a b", "a/b", "../x", "a\n", "$(id)", "naïve"):
-        with pytest.raises(Usage, match=r"invalid (container|session) name") as refusal:
+        with pytest.raises(Usage, match="invalid name") as refusal:
             runtime.check_name(name)
         assert refusal.value.message.isprintable()
         assert ("ï" in refusal.value.message) == ("ï" in name), "a letter is shown as it is"

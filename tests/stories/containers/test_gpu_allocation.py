@@ -17,10 +17,10 @@ from jlremote.gpus.taking import with_gpus
 from jlremote.hosts.requests import StartRequest
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed, Steps
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.engine_gpus import gpu_flags
 from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN, Engine
 from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.remote import sending
 from tests.gpus.parts import BOOT, NOW, answer, process, record, row, uuid

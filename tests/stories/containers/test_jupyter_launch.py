@@ -15,8 +15,7 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.recorder import Recording
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.apptainer import Apptainer
-from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.processes import Apptainer, Bare
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.scripts import variables
 from tests.stories.containers.parts import CONTAINERS, Answer, Start, inspected, refused, start

@@ -13,8 +13,8 @@ from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.sudo import by_hand
-from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import Container
 from tests.stories.containers.parts import Answer, inspected, refused, start
 

@@ -31,59 +31,51 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
-    """Return the command that creates (and does not start) a container.
-
-    It runs the script, then waits (see `waiting`); `--init` reaps orphans of later `exec`s. The
-    person's own words come last: if one is no option, the container still has its name and labels.
-    """
+    """Return the command that creates (and does not start) a container."""
+    # It runs the script, then waits (see `waiting`); `--init` reaps orphans of later `exec`s.
     shell, *command = waiting.command(spec.script)
-    words = spec.options.engine_arguments
-    told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
-    if words:
+    told = {SESSION_LABEL: spec.name} | dict(labels)
+    if words := spec.options.engine_arguments:
         told[ARGUMENTS_LABEL] = command_line(words)
     if spec.options.packages:
         told[PACKAGES_LABEL] = command_line(spec.options.packages)
-    return (
-        *_create(engine, spec, told),
-        *_flags(spec.options),
-        *_log_flags(spec.options),
-        *gpu_flags(engine, spec.gpus),
-        *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
-        *words,
-        *_image(engine, spec),
-        *((shell,) if spec.own_entrypoint else ()),
-        *command,
-    )
-
-
-def _create(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str]) -> Argv:
-    never = ("--pull=never",) if engine.kind.pulls_never else ()
-    told = (f"--label={name}={value}" for name, value in {**UNUSED_LABELS, **labels}.items())
-    return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}", *told)
-
-
-def _image(engine: Engine, spec: ContainerSpec) -> Argv:
-    return ("--", spec.image) if engine.kind.ends_options else (spec.image,)
+    entrypoint = () if spec.own_entrypoint else (f"--entrypoint={shell}",)
+    behind = (shell, *command) if spec.own_entrypoint else tuple(command)
+    return _create(engine, spec, told, (*_log_flags(spec.options), *entrypoint), behind)
 
 
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
     """Return the command that creates a container for `command`, which may follow a script."""
     begin = ("-c", f'{spec.script}{IF_MISSING}exec "$@"', "sh") if spec.script else ()
-    told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
-    return (
-        *_create(engine, spec, told),
+    flags = (
         # A signal reaches all processes of the command, as Ctrl-C does at a terminal; a shell that
         # alone got it would wait for the others.
         "--env=TINI_KILL_PROCESS_GROUP=1",
         *(("--interactive",) if spec.interactive else ()),
         *(("--tty",) if spec.terminal else ()),
-        *_flags(spec.options),
         *_job_log_flags(engine, spec.options),
-        *gpu_flags(engine, spec.gpus),
         *(("--entrypoint=sh",) if spec.script else ()),
+    )
+    return _create(engine, spec, labels, flags, (*begin, *command))
+
+
+def _create(
+    engine: Engine, spec: ContainerSpec, labels: Mapping[str, str], flags: Argv, command: Argv
+) -> Argv:
+    # The person's own words come last: if one is no option, the container still has its name and
+    # labels.
+    never = ("--pull=never",) if engine.kind.pulls_never else ()
+    told = {**UNUSED_LABELS, CREATOR_LABEL: f"jlr/{__version__}", **labels}
+    given = (f"--label={name}={value}" for name, value in told.items())
+    return (
+        *with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}", *given),
+        *flags,
+        *_flags(spec.options),
+        *gpu_flags(engine, spec.gpus),
         *spec.options.engine_arguments,
-        *_image(engine, spec),
-        *(*begin, *command),
+        *(("--",) if engine.kind.ends_options else ()),
+        spec.image,
+        *command,
     )
 
 
@@ -122,9 +114,8 @@ def _log_flags(options: ContainerOptions) -> Iterator[str]:
     words = options.engine_arguments
     own = any(word.startswith("--log-driver") for word in words)
     given = (*LOG_LIMIT, *options.log_options)
-    if own:  # it may take no such limit, as `none` does
-        given = tuple(item for item in given if item not in LOG_LIMIT)
-    limits = _valued("log-opt", given)
+    # A driver of the person's may take no such limit, as `none` does.
+    limits = _valued("log-opt", (item for item in given if not (own and item in LOG_LIMIT)))
     if limits and not own:
         yield "--log-driver=json-file"
     for limit in limits:
@@ -146,32 +137,17 @@ def state_argv(engine: Engine, name: str, field: Literal["Running", "Paused", "P
     return engine("container", "inspect", f"--format={{{{.State.{field}}}}}", name)
 
 
-def start_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that starts a container."""
-    return engine("start", name)
+def attach_argv(
+    engine: Engine, name: str, detach_keys: str | None = None, *, start: bool = False
+) -> Argv:
+    """Return the command that connects the caller's stdin and stdout to a container's command.
 
-
-def start_attached_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Argv:
-    """Return the command that starts a container with the caller's terminal.
-
-    The end of the terminal, a SIGHUP, must not reach what runs in the container.
+    With `start` that begins. The end of the terminal, a SIGHUP, must not reach what runs there.
     """
-    alone = ("--sig-proxy=false",) if engine.kind.start_passes_signals else ()
-    return engine("start", "--attach", "--interactive", *alone, *_detach(detach_keys), name)
-
-
-def attach_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Argv:
-    """Return the command that connects the caller's stdin and stdout to a container's command."""
-    return engine("attach", "--sig-proxy=false", *_detach(detach_keys), name)
-
-
-def _detach(keys: str | None) -> Argv:
-    return () if keys is None else (f"--detach-keys={keys}",)
-
-
-def stop_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that stops a container."""
-    return engine("stop", name)
+    begin = ("start", "--attach", "--interactive") if start else ("attach",)
+    alone = ("--sig-proxy=false",) if not start or engine.kind.start_passes_signals else ()
+    keys = () if detach_keys is None else (f"--detach-keys={detach_keys}",)
+    return engine(*begin, *alone, *keys, name)
 
 
 def remove_argv(engine: Engine, name: str) -> Argv:

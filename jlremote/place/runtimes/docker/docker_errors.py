@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.place.host.contract import Completed, error_lines
+from jlremote.place.runtimes.container_options import refusal
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.place.runtimes.engine.engine_gpus import mend
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
-from jlremote.place.runtimes.refused_options import refusal
 from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.text import one_line, printable
 

@@ -48,7 +48,10 @@ def creation(engine: Engine, session: str, mark: str, options: ContainerOptions)
         return "own= why=; forget() { :; }\n"
     mtu = engine("network", "inspect", "--format", f'{{{{index .Options "{_MTU}"}}}}', _DEFAULTS[0])
     reached = '[ "$(id -u)" = 0 ]' if may_be_rootless(engine) else ":"
-    create = f"why=$({_create(engine, session, mark)} 2>&1 >/dev/null)"
+    labels = {SESSION_LABEL: session, CREATOR_LABEL: f"jlr/{__version__}", START_LABEL: mark}
+    told = (f"--label={name}={value}" for name, value in labels.items())
+    words = f'{_OWNER} ${{mtu:+"--opt={_MTU}=$mtu"}} "$own"'
+    create = f"why=$({command_line(engine('network', 'create', *told))} {words} 2>&1 >/dev/null)"
     return f"""\
 own= why=
 forget() {{ [ -z "$own" ] || {command_line(engine("network", "rm"))} "$own" >/dev/null 2>&1; }}
@@ -79,19 +82,9 @@ printf '%s\\n' "$said" >&2; exit 1
 """
 
 
-def _create(engine: Engine, session: str, mark: str) -> str:
-    labels = {SESSION_LABEL: session, CREATOR_LABEL: f"jlr/{__version__}", START_LABEL: mark}
-    told = (f"--label={name}={value}" for name, value in labels.items())
-    begin = command_line(engine("network", "create", *told))
-    own = command_line((name_of(session, mark),))
-    return f'{begin} {_OWNER} ${{mtu:+"--opt={_MTU}=$mtu"}} {own}'
-
-
 def removal(engine: Engine, mark: str) -> str:
-    """Return shell text that removes the network that a start has made, unless others are on it.
-
-    It tries again: podman's `network rm` fails where another container is removed meanwhile.
-    """
+    """Return shell text that removes the network that a start has made, unless others are on it."""
+    # It tries again: podman's `network rm` fails where another container is removed meanwhile.
     find = command_line(engine("network", "ls", "--quiet", f"--filter=label={START_LABEL}={mark}"))
     remove = command_line(engine("network", "rm"))
     gone = f'networks=$({find}) && {{ [ -z "$networks" ] || {remove} $networks; }}'

@@ -117,7 +117,7 @@ def unless_silent(step: str) -> str:
 
 def is_tried(script: str) -> bool:
     """Return whether a script has commands of `tried`, which take no longer than they may."""
-    return f"then timeout {PATIENCE_SECONDS} " in script
+    return f"echo timeout {PATIENCE_SECONDS}) " in script
 
 
 def engine_error(engine: Engine, failed: Completed) -> JlrError:
@@ -127,8 +127,8 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     complaint = failed.stderr.lower()
     if engine.behind_sudo and (refused := _sudo_error(engine, failed, complaint)):
         return refused
-    if (absent := _absent(engine, failed, complaint)) is not None:
-        return _missing(absent)
+    if absent := _absent(engine, failed, complaint):
+        return absent
     if any(phrase in complaint for phrase in _NO_IDS):
         return EngineNotPermitted(
             f"podman cannot work for this user on the host: {reason(failed)}",
@@ -166,20 +166,20 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
     return any(words in text for words in _PODMAN) or "no such container" in answered.stderr
 
 
-def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
-    for tried in (engine, engine.everyday):
+def _absent(engine: Engine, failed: Completed, complaint: str) -> EngineMissing | None:
+    for each in (engine, engine.everyday):
         # The errors of `sh`, of bash, and of `env`.
-        words = rf"\b{tried.kind.program}\W?: (command )?(not found|no such file or directory)"
+        words = rf"\b{each.kind.program}\W?: (command )?(not found|no such file or directory)"
         if re.search(words, complaint):
-            return tried
-    return engine.everyday if failed.status == COMMAND_NOT_FOUND else None
+            return _missing(each)
+    return _missing(engine.everyday) if failed.status == COMMAND_NOT_FOUND else None
 
 
 def _missing(engine: Engine) -> EngineMissing:
-    install = commands(engine.kind.program)[0]
     return EngineMissing(
         f"`{engine.kind.program}` was not found on the host",
-        hint=f"`{install}` there installs it; `--runtime none` needs no engine",
+        hint=f"`{commands(engine.kind.program)[0]}` there installs it; `--runtime none` needs no "
+        "engine",
     )
 
 

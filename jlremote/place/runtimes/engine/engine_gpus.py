@@ -36,8 +36,9 @@ def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
     """Return the flags of `create` that give GPUs (`Usage`: only docker takes the value)."""
     if value is None:
         return ()
-    if engine.kind.gpus == "option":
-        return (f"--gpus={_quoted(value)}",)
+    if engine.kind.gpus == "option":  # docker reads CSV, where a field with a comma needs quotes
+        listed = re.fullmatch(r"device=[^=\"]*,[^=\"]*", value)
+        return (f'--gpus="{value}"' if listed else f"--gpus={value}",)
     names = _names(engine, value)
     if engine.kind.gpus == "devices":
         return tuple(f"--device={CDI}{name}" for name in names)
@@ -55,11 +56,6 @@ def with_gpus(engine: Engine, value: str | None) -> Engine:
     if value is None or engine.kind.gpus != "variables" or value == "all":
         return engine
     return engine.with_variables(NV_GPU=",".join(_names(engine, value)))
-
-
-def _quoted(value: str) -> str:
-    """Return the value as docker reads it: CSV, where a field with a comma needs quotes."""
-    return f'"{value}"' if re.fullmatch(r"device=[^=\"]*,[^=\"]*", value) else value
 
 
 def _names(engine: Engine, value: str) -> list[str]:
@@ -96,16 +92,12 @@ def gpus_of(inspected: Mapping[str, Any]) -> str | None:
     if devices:
         return _named(devices)
     if host.get("Runtime") == "nvidia":
-        return _visible(config)
+        variables = dict(text.partition("=")[::2] for text in config.get("Env") or [] if text)
+        seen = variables.get(VISIBLE, "")
+        return None if seen in ("", "void", "none") else _named(seen.split(","))
     # The first nvidia-docker's way.
     paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
     return _named(found[1] for path in paths if (found := _DEVICE.fullmatch(path)))
-
-
-def _visible(config: Mapping[str, Any]) -> str | None:
-    variables = dict(text.partition("=")[::2] for text in config.get("Env") or [] if text)
-    seen = variables.get(VISIBLE, "")
-    return None if seen in ("", "void", "none") else _named(seen.split(","))
 
 
 def _named(devices: Iterable[str]) -> str | None:
@@ -131,13 +123,10 @@ fi
 
 def gpu_fault(output: str, container: str, restart: str) -> JlrError | None:
     """Return the error of a container that lost its GPUs, from the output of `FAULT_CHECK`."""
-    for name, *said in records(output):
-        if name.strip() == "gpu fault":
-            return _explained(one_line(" ".join(said)).rstrip("."), container, restart)
-    return None
-
-
-def _explained(said: str, container: str, restart: str) -> JlrError:
+    found = (words for name, *words in records(output) if name.strip() == "gpu fault")
+    if (words := next(found, None)) is None:
+        return None
+    said = one_line(" ".join(words)).rstrip(".")
     what = f"the container `{container}` cannot use its GPUs (`{said}`)"
     mend = f"`{restart}` on the host fixes it; its kernels end"
     if "Failed to initialize NVML: Unknown Error" in said:
@@ -148,6 +137,4 @@ def _explained(said: str, container: str, restart: str) -> JlrError:
     elif "version mismatch" in said:
         what += ": the host's driver was updated since the container was started"
         mend += "; if it does not, reboot the host"
-    else:
-        what = f"the container `{container}` cannot use its GPUs: `{said}`"
     return JlrError(what, hint=mend)

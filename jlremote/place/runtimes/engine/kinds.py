@@ -113,12 +113,11 @@ class Engine:
         return replace(self, command=("env", *words, *self.command))
 
 
-def _named() -> dict[str, Engine]:
-    direct = {kind.program: Engine(kind, (kind.program,)) for kind in KINDS}
-    privileged = (Engine(kind, (*SUDO, kind.program)) for kind in KINDS)
-    return direct | {engine.name: engine for engine in privileged}
-
-
-ENGINES: Mapping[str, Engine] = MappingProxyType(_named())
+ENGINES: Mapping[str, Engine] = MappingProxyType(
+    {
+        engine.name: engine
+        for engine in (Engine(kind, (*sudo, kind.program)) for sudo in ((), SUDO) for kind in KINDS)
+    }
+)
 DOCKER = ENGINES["docker"]
 PODMAN = ENGINES["podman"]

@@ -16,7 +16,6 @@ from jlremote.errors import NotFound
 from jlremote.place.host import process_mark
 from jlremote.place.host.shell_text import IF_MISSING, KEEP_ODD_VARIABLES, command_line
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.bare import PATH_KEPT
 from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.remote.sending import RUN_PYTHON, program
@@ -36,11 +35,11 @@ _SHELL = f"""\
 [ $# -gt 0 ] || {{
   [ -x "${{SHELL:-}}" ] || SHELL=$(command -v bash || command -v sh)
   set -- "$SHELL" LOGIN
-  case ${{{PATH_KEPT}:+${{SHELL##*/}}}} in bash|dash|ksh|sh|zsh)
-    set -- "$@" -c 'PATH=$0:$PATH; export PATH; exec "$SHELL"' "${PATH_KEPT}";;
+  case ${{{variables.PATH_KEPT}:+${{SHELL##*/}}}} in bash|dash|ksh|sh|zsh)
+    set -- "$@" -c 'PATH=$0:$PATH; export PATH; exec "$SHELL"' "${variables.PATH_KEPT}";;
   esac
 }}
-unset {PATH_KEPT}
+unset {variables.PATH_KEPT}
 {IF_MISSING}{KEEP_ODD_VARIABLES}\
 exec "$@"
 """
@@ -182,10 +181,8 @@ exit "${{code:-1}}"
 
 
 def end_script(kept: Mapping[str, Any]) -> str:
-    """Return the script that ends a shell, which ends its jobs, if no other terminal has taken it.
-
-    It does not lead the terminal's session, so the kernel may not tell it.
-    """
+    """Return the script that ends a shell and its jobs, if no other terminal has taken it."""
+    # It does not lead the terminal's session, so the kernel may not tell it.
     name = kept["name"]
     leader = _tmux(name, "list-panes", "-s", "-t", f"={name}", "-F", "#{pane_pid}")
     kill = _tmux(name, "kill-session", "-t", f"={name}")

@@ -41,10 +41,8 @@ def take_first(text: str) -> str:
 
 
 def take_typed(text: str, marker: str) -> str:
-    """Return the same for a script in a terminal, which gets its variables when it prints `marker`.
-
-    It needs `stty`: neither the echo nor the editing of lines must touch them.
-    """
+    """Return the same for a script in a terminal, which gets them when it prints `marker`."""
+    # It needs `stty`: neither the echo nor the editing of lines must touch them.
     return (
         f"jlr_kept=$(stty -g) && stty raw -echo && printf %s {marker} || exit\n"
         f'{take_first(text)}stty "$jlr_kept"; unset jlr_kept\n'
@@ -119,6 +117,8 @@ def writable_home(name: str) -> str:
     return _HOME.replace("NAME", shlex.quote(name))
 
 
+# The PATH of a session, for a shell in a terminal: as a login shell it may set one of its own.
+PATH_KEPT = "JLR_PATH"
 # Patterns for the folders of a conda: the person's own first, then one of the image or host.
 CONDA_PLACES = "~/*conda* ~/mini* ~/mamba* /opt/*conda* /opt/mini*"
 

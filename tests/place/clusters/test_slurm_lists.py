@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jlremote.place.clusters.scheduler import SchedulerSilent
-from jlremote.place.clusters.slurm_lists import read_queue
-from jlremote.place.clusters.slurm_reasons import ending, explain, unfinished_code
+from jlremote.place.clusters.slurm_lists import ending, explain, read_queue, unfinished_code
 
 
 @pytest.mark.parametrize(

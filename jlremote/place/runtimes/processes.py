@@ -1,16 +1,16 @@
-"""The runtime `apptainer`: Jupyter as a process of the host, with the files of an image."""
+"""The runtimes whose sessions are processes of the host: `none`, and `apptainer` with an image."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from jlremote.errors import Usage
 from jlremote.place.host.contract import Completed, Steps, understood
-from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import bare
+from jlremote.place.host.shell_text import IF_MISSING, IN_FOLDER, command_line
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.engine_gpus import shortened
 from jlremote.place.runtimes.runtime import (
@@ -20,8 +20,89 @@ from jlremote.place.runtimes.runtime import (
     ContainerSpec,
     Runtime,
 )
-from jlremote.place.runtimes.scripts.variables import check_name
+from jlremote.place.runtimes.scripts.variables import PATH_KEPT, check_name
 from jlremote.untrusted import document
+
+# util-linux has `--fork`, BusyBox has not.
+_DETACH = """\
+if setsid --help 2>&1 | grep -q -e --fork; then
+  exec setsid --fork "$@" </dev/null >/dev/null 2>&1
+fi
+exec python3 -c 'import os, sys
+if os.fork() == 0:
+    os.setsid()
+    os.execvp(sys.argv[1], sys.argv[1:])' "$@" </dev/null >/dev/null 2>&1
+"""
+_IN_FOLDER = f"""\
+{IN_FOLDER} || exit
+shift
+{IF_MISSING}exec "$@"
+"""
+KEEP_PATH = f"{PATH_KEPT}=$PATH; export {PATH_KEPT}; "
+# `$1` names a session; runs the other arguments with the PATH of the Python that was named for it.
+_WITH_PATH = f"""\
+jlr_path="FOLDER"/$1/PATH_FILE; shift
+[ ! -e "$jlr_path" ] || {{ . "$jlr_path"; KEEP_PATH}}
+{IF_MISSING}exec "$@"
+"""
+PATH_FILE = "path"
+
+
+def detached(argv: tuple[str, ...]) -> str:
+    """Return the command that runs argv in a process session of its own, so it outlives ours."""
+    # The shell's `&` would make it ignore SIGINT for good.
+    return command_line(("sh", "-c", _DETACH, "sh", *argv))
+
+
+def attached(
+    name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the command that runs argv in a folder (`Usage`: an option is only for containers)."""
+    for option, value, instead in (
+        ("--user", how.user, "write the user before the host, as in `me@dgx`"),
+        ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
+    ):
+        if value is not None:
+            raise Usage(
+                f"`{option}` is for a container of an engine, and `{name}` runs without one",
+                hint=instead,
+            )
+    variables = tuple(f"{variable}={value}" for variable, value in environment.items())
+    began = ("env", *variables, *argv) if variables else argv
+    if how.workdir is None:
+        return began
+    return ("sh", "-c", _IN_FOLDER, "sh", how.workdir, *began)
+
+
+@dataclass(frozen=True)
+class Bare(Runtime):
+    """The host itself; see `Runtime`."""
+
+    name: str = "none"
+    # `/tmp` belongs to all users there, so it is the XDG state folder. Machines may share that one,
+    # and a process id of one means nothing on another, so each has a folder of its own in it.
+    servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
+
+    def describe(self, name: str) -> Steps:
+        return {"container": "uname -n; cat /proc/sys/kernel/random/boot_id"}
+
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return the host as a container that runs since the boot."""
+        machine, _, boot = results["container"].stdout.strip().partition("\n")
+        return Container(
+            id=machine, name=name, running=True, started_at=boot, addresses=("127.0.0.1",)
+        )
+
+    def detached(self, name: str, script: str) -> str:
+        return detached(("sh", "-c", script))
+
+    def attached(
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        text = _WITH_PATH.replace("FOLDER", self.servers_folder).replace("PATH_FILE", PATH_FILE)
+        text = text.replace("KEEP_PATH", KEEP_PATH if how.terminal else "")
+        return ("sh", "-c", text, "sh", name, *attached(name, argv, how, environment))
+
 
 # `$1` names a session; runs the other arguments in its image.
 _ENTER = 'jlr_enter="FOLDER"/$1/enter; shift; exec sh "$jlr_enter" "$@"'
@@ -68,12 +149,12 @@ class Apptainer(Runtime):
         return command_line(self._entered(name, ("sh", "-c", script)))
 
     def detached(self, name: str, script: str) -> str:
-        return bare.detached(self._entered(name, ("sh", "-c", script)))
+        return detached(self._entered(name, ("sh", "-c", script)))
 
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        return self._entered(name, bare.attached(name, argv, how, environment))
+        return self._entered(name, attached(name, argv, how, environment))
 
     def _entered(self, name: str, argv: tuple[str, ...]) -> tuple[str, ...]:
         return ("sh", "-c", _ENTER.replace("FOLDER", self.servers_folder), "sh", name, *argv)
@@ -112,6 +193,14 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
     through the environment, as all users of a host can read arguments (`Usage`: a name is invalid).
     """
     options = spec.options
+    variables = [item.partition("=") for item in options.environment]
+    for name, _, _ in variables:
+        check_name(name)
+    exports = "".join(
+        f"export {program.upper()}ENV_{name}={shlex.quote(value)}\n"
+        for name, given, value in variables
+        if given
+    )
     words = (
         *(("--nv",) if spec.gpus else ()),
         *(f"--bind={volume}" for volume in options.volumes),
@@ -120,19 +209,11 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
         spec.image,
     )
     return (
-        f"directory={directory}\n{_SURROUNDINGS}{_GPUS}{''.join(_variables(program, spec))}"
-        f"{_BELOW_TMP}exec {program} ${{{TRIAL}:---quiet}} exec "
+        f"directory={directory}\n{_SURROUNDINGS}{_GPUS}{exports}{_BELOW_TMP}"
+        f"exec {program} ${{{TRIAL}:---quiet}} exec "
         '--bind="$directory/tmp:/tmp" ${home:+"--bind=$home"} --bind="$directory" '
         f'{shlex.join(words)} "$@"\n'
     )
-
-
-def _variables(program: str, spec: ContainerSpec) -> Iterator[str]:
-    for item in spec.options.environment:
-        name, given, value = item.partition("=")
-        check_name(name)
-        if given:
-            yield f"export {program.upper()}ENV_{name}={shlex.quote(value)}\n"
 
 
 def written_definition(spec: ContainerSpec) -> str:
