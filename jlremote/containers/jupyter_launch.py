@@ -274,7 +274,7 @@ def _halted(start: StartContext, before: Container) -> JlrError | None:
     """Return the error of a container that ran a moment ago, `None` if it still does.
 
     Raises:
-        ContainerGone, ContainerPaused, ContainerRestarting: see `refuse_halted`.
+        NotFound: see `refuse_halted`.
     """
     now = start.runtime.read(start.name, start.host.run(start.runtime.describe(start.name)))
     if now is None or now.paused or now.restarting:

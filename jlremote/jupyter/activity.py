@@ -106,7 +106,10 @@ class Activity:
 
     def others(self, servers: Iterable[Server], own_text: str) -> Iterator[str]:
         """Name what runs beside these servers; `own_text` is in all scripts of jlr's own."""
-        aside = self._below({self.own, *(server.pid for server in servers)})
+        aside = more = {self.own, *(server.pid for server in servers)}
+        while more:
+            more = {each.pid for each in self.processes if each.parent in more} - aside
+            aside = aside | more
         for root in self._roots:
             if root.pid in aside:
                 continue
@@ -114,7 +117,9 @@ class Activity:
             if root.pid != 1 and any(ours in words for ours in (own_text, *OURS)):
                 continue
             if root.terminal and root.program in _SHELLS and root.pid != 1:
-                runs = self._foremost(root)
+                within = (each for each in self.processes if each.session == root.session)
+                below = (each for each in within if each.pid != root.pid and not each.adopts)
+                runs = next(below, root)
                 yield "an open shell" if runs is root else f"an open shell with {runs.shown}"
             else:
                 above = self._by_pid.get(root.parent)
@@ -135,18 +140,6 @@ class Activity:
         # A script between two turns of its loop is known by its own name.
         pauses = any(each.program == "sleep" for each in works)
         yield from [root] if has_script and (pauses or not below) else works
-
-    def _foremost(self, shell: Process) -> Process:
-        within = (each for each in self.processes if each.session == shell.session)
-        runs = (each for each in within if each.pid != shell.pid and not each.adopts)
-        return next(runs, shell)
-
-    def _below(self, roots: set[int]) -> set[int]:
-        below, more = set(roots), set(roots)
-        while more:
-            more = {each.pid for each in self.processes if each.parent in more} - below
-            below |= more
-        return below
 
     @property
     def _roots(self) -> Iterator[Process]:

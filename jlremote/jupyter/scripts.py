@@ -110,16 +110,6 @@ def record(runtime: Runtime, name: str, pid: int, called: str) -> str:
     return session_directory(runtime, name) + recorder.beside(files, pid, called)
 
 
-def look_at_recorder(runtime: Runtime, name: str) -> str:
-    """Return the script that prints the record of `jupyter.recorder`."""
-    return session_directory(runtime, name) + recorder.LOOK
-
-
-def look_at_use(runtime: Runtime, name: str) -> str:
-    """Return the script that prints what keeps a server with an idle stop, a reason a line."""
-    return session_directory(runtime, name) + 'cat "$directory/awake" 2>/dev/null; :\n'
-
-
 _OWN_FOLDER = '"$directory"/runtime'
 FOREIGN_FOLDERS = (
     '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',

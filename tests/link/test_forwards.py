@@ -9,7 +9,6 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.jupyter.endpoint import WARNED_SECONDS
-from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
@@ -36,7 +35,7 @@ def test_a_remembered_endpoint_is_proved_before_bytes_flow(
         again = parts.forwards.add(KEY, port, remembered, parts.connection, seen=False)
         with pytest.raises(JlrError, match="could not be checked in time"):
             again.wait(0)
-        parts.settle(JupyterDead("it is gone"))
+        parts.settle(JlrError("it is gone", state="jupyter-dead"))
         until(is_in(State.JUPYTER_DEAD, again), "the verdict")
 
 
@@ -67,7 +66,7 @@ def test_a_proof_that_was_overtaken_by_a_reconnect_counts_for_nothing(
     second = parts.reconnect()
     parts.settle(new_endpoint("172.17.0.9"))
     assert forward.wait(PATIENCE) == (second, new_endpoint("172.17.0.9").target)
-    parts.proofs_on(first).put(JupyterDead("as seen on the old connection"))
+    parts.proofs_on(first).put(JlrError("as seen on the old connection", state="jupyter-dead"))
     until(lambda: parts.proofs_on(first).empty(), "the end of the first proof")
     assert forward.wait(0) == (second, new_endpoint("172.17.0.9").target)
 
@@ -79,7 +78,7 @@ def test_a_proof_that_was_overtaken_by_a_new_start_counts_for_nothing(
     until(lambda: len(parts.asked) == 1, "the proof")
     again = new_endpoint(pid=77)
     forward.replace(again, connection)
-    parts.settle(JupyterDead("the one before"))
+    parts.settle(JlrError("the one before", state="jupyter-dead"))
     until(lambda: parts.proofs_on(connection).empty(), "the end of the proof")
     assert forward.wait(0) == (connection, again.target)
 

@@ -6,8 +6,6 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.jupyter.endpoint import Endpoint
-from jlremote.jupyter.locate import NothingListens, PortTaken
-from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
@@ -44,7 +42,10 @@ def test_many_refusals_in_a_row_cause_at_most_one_proof(parts: Parts) -> None:
 
 @pytest.mark.parametrize(
     ("error", "state"),
-    [(NothingListens("nothing is there"), State.CLOSED), (PortTaken("another's"), State.TAKEN)],
+    [
+        (JlrError("nothing is there", state="closed"), State.CLOSED),
+        (JlrError("another's", state="taken"), State.TAKEN),
+    ],
 )
 def test_a_closed_or_taken_port_is_looked_for_at_the_next_request(
     error: JlrError, state: State, parts: Parts, monkeypatch: pytest.MonkeyPatch
@@ -80,6 +81,6 @@ def test_what_open_connections_lead_to_is_proved_after_they_were_opened(parts: P
     until(lambda: len(parts.asked) == 1, "the proof")
     with pytest.raises(JlrError, match="could not be checked in time"):
         forward.wait(0)
-    parts.settle(JupyterDead("the server is gone"))
-    with pytest.raises(JupyterDead):
+    parts.settle(JlrError("the server is gone", state="jupyter-dead"))
+    with pytest.raises(JlrError, match="the server is gone"):
         confirmed.result()
