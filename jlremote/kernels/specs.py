@@ -19,13 +19,12 @@ from typing import Any
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
-from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.endpoint import Server, hostname
+from jlremote.kernels.remote_kernel import reached
 from jlremote.laptop import paths
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.installation import beside_jlr
 from jlremote.selection import destruction
-from jlremote.sessions.open import answering
 from jlremote.text import one_line
 from jlremote.untrusted import local_name
 
@@ -61,9 +60,9 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
             "kernels on this machine need `pyzmq`, which is not installed here",
             hint=f"`{beside_jlr('pyzmq')}`",
         )
-    record, forward, _ = answering(selector, context)
-    tell_limits(record, forward.server, context)
-    kinds = JupyterApi(forward.local_port, forward.server).kernel_specs()
+    record, api = reached(selector, context)
+    tell_limits(record, api.server, context)
+    kinds = api.kernel_specs()
     for former in listed(record.selector):
         delete(former)
     return [write(record.host, record.name, kind, spec, program) for kind, spec in kinds.items()]
