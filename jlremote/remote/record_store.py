@@ -38,7 +38,6 @@ class Store:
         return os.path.join(self.folder, kernel + ".jsonl")
 
     def add(self, record: Dict[str, Any]) -> None:
-        """Add a record to those that are written next."""
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         if len(data) > self.most // 4:
@@ -56,7 +55,6 @@ class Store:
         why: str,
         like: Optional[Dict[str, Any]] = None,
     ) -> None:
-        """Add a record of lost records."""
         place = {"notebook": None, "cell": None, "request": None}
         place.update({key: (like or place).get(key) for key in place})
         content = {"from": since, "until": until, "why": why}
@@ -64,7 +62,6 @@ class Store:
         self.add(dict(place, **about))
 
     def write(self) -> None:
-        """Write what was added."""
         waiting, self.waiting = self.waiting, {}
         for kernel, lines in waiting.items():
             for data in parted(lines, self.most // PIECES):

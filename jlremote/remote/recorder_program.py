@@ -21,12 +21,14 @@ from typing import Any, Dict, List
 from jlremote.remote.record_store import SMALL_BYTES, Store, changed_at, kernel_of
 from jlremote.remote.recorded_kernel import (
     BATCH,
+    START_SECONDS,
     Cells,
     RecordedKernel,
+    RecordedServer,
     Surroundings,
+    process_start,
     read_connection,
 )
-from jlremote.remote.recorded_server import START_SECONDS, RecordedServer, process_start
 
 MOST_BYTES = 200 << 20  # of a session
 PAUSE_SECONDS = 0.1  # in which messages gather, and between two looks for new kernels
@@ -60,7 +62,6 @@ class Recorder:
         self.beat = 0.0
 
     def run(self) -> None:
-        """Record until the server ends."""
         others = self.missed()
         self.find()
         if not others:
@@ -71,10 +72,8 @@ class Recorder:
             self.turn()
             time.sleep(PAUSE_SECONDS)
         self.turn()
-        for kernel in list(self.kernels.values()):
-            kernel.ending = kernel.ending or "ended"
-            kernel.leave()
-            kernel.close()
+        for kernel in self.kernels.values():
+            kernel.end()
         self.store.write()
 
     def turn(self) -> None:
@@ -90,9 +89,7 @@ class Recorder:
             while kernel.read() == BATCH:
                 self.store.write()
             if kernel.gone and time.monotonic() > kernel.gone:
-                kernel.ending = kernel.ending or "ended"
-                kernel.leave()
-                kernel.close()
+                kernel.end()
                 del self.kernels[kernel.id]
         self.store.write()
         self.tell_running()
@@ -169,14 +166,9 @@ class Recorder:
         for path in self.store.pieces():
             kernel = kernel_of(path)
             if path == self.store.path(kernel) and kernel not in known and not told_its_end(path):
-                self.store.add(
-                    {
-                        "time": changed_at(path) + 0.1,  # whose clock is coarse
-                        "kernel": kernel,
-                        "kind": "kernel",
-                        "content": {"state": "gone"},
-                    }
-                )
+                at = changed_at(path) + 0.1  # whose clock is coarse
+                about = {"time": at, "kernel": kernel, "kind": "kernel"}
+                self.store.add(dict(about, content={"state": "gone"}))
 
     def tell_running(self) -> None:
         """Write which cells have been running for a while, and since when."""
