@@ -23,7 +23,7 @@ from jlremote.jobs.follow import reached, wait_begun
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.jupyter import scripts
+from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey, anew, survey
 from jlremote.laptop import sessions
@@ -235,7 +235,7 @@ def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
 
 def _text(start: StartContext) -> str:
     runtime, name = start.runtime, start.name
-    probing = scripts.wait_and_probe(runtime, name, start.mark, patience=_BEGIN_SECONDS)
+    probing = launch.wait_and_probe(runtime, name, start.mark, patience=_BEGIN_SECONDS)
     probe = f"{JOBS}/{shlex.quote(name)}/{PROBE}"
     launching = runtime.in_image(name, jupyter_launch.later_script(start))
     exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'
