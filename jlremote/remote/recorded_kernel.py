@@ -117,9 +117,7 @@ class RecordedServer:
             connection.sock.connect(self.facts["sock"])
             return connection
         named = self.facts.get("hostname", "")
-        host = named if re.fullmatch(r"[0-9.]+", named) and named != ANY else "127.0.0.1"
-        if named == "::1":
-            host = named
+        host = named if re.fullmatch(r"[0-9.]+|::1", named) and named != ANY else "127.0.0.1"
         if self.facts.get("secure"):
             context = ssl.create_default_context()
             # On this machine its port is its own for as long as it runs, and no wire is between.
@@ -290,7 +288,6 @@ class RecordedKernel:
             server.asking.join(NAME_SECONDS)
 
     def status(self, state: str, request: Optional[str], asked: Optional[str]) -> None:
-        """Record the beginning of a process, and the end of an execution."""
         if state == "starting" or not self.alive:  # which may have come before the connection
             self.add("kernel", {"state": "restarted" if self.begun else "started"}, None)
             self.begun, self.alive, self.ending, self.busy = True, True, "", None

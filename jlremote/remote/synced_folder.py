@@ -9,6 +9,7 @@ which each file was left: what has another state since was changed here, and sta
 import filecmp
 import json
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -27,7 +28,8 @@ _PIECE = 1 << 20
 # `["d"]` of a folder, `["l", TEXT]` of a link, `["f", SIZE, NANOSECONDS, IS_EXECUTABLE]` of a file.
 State = List[Any]
 # The state on the laptop, that here, and the one before that, which a cut may have left.
-Brought = Dict[str, List[Optional[State]]]
+Known = List[Optional[State]]
+Brought = Dict[str, Known]
 
 
 def state_of(path: bytes) -> Optional[State]:
@@ -57,7 +59,8 @@ def is_same(one: State, other: State) -> bool:
 class Plan:
     """What is to be done, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, overwrite: bool) -> None:
+        self.overwrite = overwrite
         self.brought: Brought = {}  # what stays in the list as it is
         self.want: List[str] = []
         self.found: Dict[str, Optional[State]] = {}  # the states here that were judged
@@ -73,12 +76,30 @@ class Plan:
             self._blocked.add(name)
         return name in self._blocked
 
-    def keep(self, name: str, known: Optional[List[Optional[State]]], state: State) -> None:
+    def keep(self, name: str, known: Optional[Known], state: State) -> None:
         """Leave a name as it is here."""
         if known is not None:
             self.brought[name] = known
         (self.kept if known is not None and known[0] == state else self.conflicts).append(name)
         self._blocked.add(name)
+
+    def judge(
+        self, name: str, state: State, known: Optional[Known], found: Optional[State]
+    ) -> None:
+        """Decide on a name whose state on the laptop, before and here is given."""
+        self.found[name] = found
+        is_new = known is None or known[0] != state
+        if found is not None and is_same(found, state):
+            self.brought[name] = [state, found, None]
+        elif found is not None and known is not None and not is_new and found == known[1]:
+            self.brought[name] = known
+        elif found is None or self.overwrite or (known is not None and found in known[1:]):
+            self.want.append(name)
+        elif found[0] == state[0] == "f" and is_new:
+            self.want.append(name)
+            self.compared.add(name)
+        else:
+            self.keep(name, known, state)
 
 
 def decide(
@@ -88,10 +109,10 @@ def decide(
     overwrite: bool,
 ) -> Plan:
     """Compare what is `there`, on the laptop, with the list and with what `look` finds here."""
-    plan = Plan()
+    plan = Plan(overwrite)
     for name, state in there.items():
         if not plan.is_blocked(name):
-            _decide_one(plan, name, state, brought.get(name), look(name), overwrite)
+            plan.judge(name, state, brought.get(name), look(name))
         elif name in brought:
             plan.brought[name] = brought[name]
     for name in sorted(brought.keys() - there.keys()):
@@ -106,30 +127,6 @@ def decide(
             plan.keep(name, None, found)
             plan.kept.append(plan.conflicts.pop())
     return plan
-
-
-def _decide_one(
-    plan: Plan,
-    name: str,
-    state: State,
-    known: Optional[List[Optional[State]]],
-    found: Optional[State],
-    overwrite: bool,
-) -> None:
-    ours = known is not None and found in known[1:]
-    both_files = found is not None and found[0] == state[0] == "f"
-    plan.found[name] = found
-    if found is not None and is_same(found, state):
-        plan.brought[name] = [state, found, None]
-    elif known is not None and known[0] == state and found == known[1] and found is not None:
-        plan.brought[name] = known
-    elif found is None or ours or overwrite:
-        plan.want.append(name)
-    elif both_files and (known is None or known[0] != state):
-        plan.want.append(name)
-        plan.compared.add(name)
-    else:
-        plan.keep(name, known, state)
 
 
 class _Folder:
@@ -190,10 +187,7 @@ class _Folder:
 
     def clear(self) -> None:
         """Remove what waits for a name, also that of a sync that was cut."""
-        with suppress(OSError):
-            for name in os.listdir(self.new):
-                os.unlink(os.path.join(self.new, name))
-            os.rmdir(self.new)
+        shutil.rmtree(self.new, ignore_errors=True)
 
 
 class _ArrivedFiles:
@@ -208,7 +202,7 @@ class _ArrivedFiles:
         """Read these files, and which of them changed meanwhile."""
         for name in wanted:
             self.waiting[name] = self._write(name, given)
-        for name in json.loads(_whole(given).decode("ascii")):
+        for name in json.loads(b"".join(_pieces(given)).decode("ascii")):
             del self.waiting[name]
 
     def _write(self, name: str, given: BinaryIO) -> bytes:
@@ -292,17 +286,12 @@ class _ArrivedFiles:
 
 
 def _destination(into: Optional[str], name: str) -> str:
-    home = os.path.realpath(os.path.expanduser("~"))
-    path = os.path.realpath(os.path.expanduser(into or "."))
+    home, path = (os.path.realpath(os.path.expanduser(each)) for each in ("~", into or "."))
     if into is None and path in ("/", home):
         path = os.path.join(path, name)
     if path in ("/", home):
         sys.exit(REFUSED)
     return path
-
-
-def _whole(given: BinaryIO) -> bytes:
-    return b"".join(_pieces(given))
 
 
 def _pieces(given: BinaryIO) -> Iterator[bytes]:
@@ -320,7 +309,7 @@ def _answer(**words: Any) -> None:
 
 
 def _run(given: BinaryIO) -> None:
-    request = json.loads(zlib.decompress(_whole(given)).decode("ascii"))
+    request = json.loads(zlib.decompress(b"".join(_pieces(given))).decode("ascii"))
     top = _destination(request["into"], request["name"])
     folder, there = _Folder(top, request["source"]), dict(request["entries"])
     if not request["dry"]:
