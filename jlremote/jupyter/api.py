@@ -80,10 +80,9 @@ class JupyterApi:
     hostname: str = LOCALHOST  # this machine's name in the requests
     address: str = LOCALHOST  # of the loopback, which is connected to
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Any:
         """Return `/api/status`; it needs the token, so an answer proves which server answers."""
-        answer: dict[str, Any] = self._request("GET", "api/status")
-        return answer
+        return self._request("GET", "api/status")
 
     def accepted_name(self, hostname: str) -> str:
         """Return the name for a browser: `hostname`, else the port's own address, or 127.0.0.1.
@@ -212,6 +211,7 @@ class JupyterApi:
         # It takes longer to load than all of ours, and most commands ask no server.
         from http.client import HTTPConnection, HTTPException
 
+        silent = f"no answer from Jupyter through {self.address}:{self.local_port}"
         connection = HTTPConnection(self.address, self.local_port, timeout=self.timeout)
         text = None if content is None else json.dumps(content)
         headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
@@ -223,16 +223,13 @@ class JupyterApi:
                 response = connection.getresponse()
                 body = response.read(MOST_BYTES + 1)
         except (OSError, HTTPException) as error:
-            raise self._no_answer(str(error) or type(error).__name__) from error
+            why = str(error) or type(error).__name__
+            raise NoAnswer(f"{silent}: {why}") from error
         finally:
             connection.close()
         if late.is_set() or len(body) > MOST_BYTES:
-            raise self._no_answer("its answer does not end")
+            raise NoAnswer(f"{silent}: its answer does not end")
         return response, body
-
-    def _no_answer(self, reason: str) -> NoAnswer:
-        way = f"through {self.address}:{self.local_port}"
-        return NoAnswer(f"no answer from Jupyter {way}: {reason}")
 
 
 def _kernel_id(facts: dict[str, Any]) -> str:

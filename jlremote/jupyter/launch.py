@@ -15,19 +15,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jlremote.jupyter import configuration, recorder
+from jlremote.jupyter import configuration, recorder, scripts
 from jlremote.jupyter.configuration import HOST_PORT
-from jlremote.jupyter.scripts import (
-    LAUNCH_MARK,
-    NO_FOLDER,
-    OWN_FILES,
-    POLLS_A_SECOND,
-    SOCKET,
-    SOCKETS,
-    probe_here,
-    runtime_files,
-    session_directory,
-)
 from jlremote.place.host.addresses import LISTENING
 from jlremote.place.host.contract import PRINT_FIELD as FIELD
 from jlremote.place.host.contract import PRINT_RECORD as RECORD
@@ -147,19 +136,19 @@ class Launch:
             .replace("PATH_FILE", PATH_FILE)
             .replace("FIND_JUPYTER\n", self.jupyter + opening)
             .replace("KEEP_ODD_VARIABLES\n", KEEP_ODD_VARIABLES)
-            .replace("LAUNCH_MARK", LAUNCH_MARK)
+            .replace("LAUNCH_MARK", scripts.LAUNCH_MARK)
             .replace("OPTIONS", shlex.join(options))
         )
         beginning = f"launch={shlex.quote(self.id)}\n{_lock_functions(self.runtime)}"
         turn = _TURN.replace("IS_STARTING", "is_starting" if self.join else "false")
-        return session_directory(self.runtime, self.name) + beginning + turn + script
+        return scripts.session_directory(self.runtime, self.name) + beginning + turn + script
 
     def _settings(self) -> str:
         files = configuration.files(
             self.name,
             self.hostname,
             self.idle_stop,
-            socket=f"{SOCKET}{self.id}" if self.on_socket else None,
+            socket=f"{scripts.SOCKET}{self.id}" if self.on_socket else None,
             or_port=not self.runtime.in_jobs,
             record=self.record,
         )
@@ -225,8 +214,9 @@ echo "$status" >"$directory/exit"
 def launch_once(runtime: Runtime, name: str, launch_id: str, launching: str) -> str:
     """Return a new container's own command: it runs `launching` at the first start only."""
     # In a subshell, whose `exit` does not end the container.
+    folder = scripts.session_directory(runtime, name)
     return (
-        f"(\n{session_directory(runtime, name)}once=$directory/once-{shlex.quote(launch_id)}\n"
+        f"(\n{folder}once=$directory/once-{shlex.quote(launch_id)}\n"
         f'[ ! -e "$once" ] || exit 0\n'
         f'umask 077; mkdir -p "$directory" && : >"$once"\n{launching})\n'
     )
@@ -241,17 +231,17 @@ def wait_and_probe(
     the launch, in the background, has not begun. If the launch has joined another one, it waits for
     that server, and fails with `OTHER_ENDED` if that ends instead.
     """
-    seconds = WAIT_SECONDS + patience - LAUNCH_SECONDS
+    files, seconds = scripts.runtime_files(runtime), WAIT_SECONDS + patience - LAUNCH_SECONDS
     return (
-        session_directory(runtime, name)
+        scripts.session_directory(runtime, name)
         + f"""\
 umask 077
 mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
-  {{ rm -f "$directory/room"; exit {NO_FOLDER}; }}
+  {{ rm -f "$directory/room"; exit {scripts.NO_FOLDER}; }}
 rm -f "$directory/room"
 {_lock_functions(runtime)}listens() {{
   case $1 in
-  *'"sock": "'"$directory"/*) {SOCKETS} >/dev/null; return;;
+  *'"sock": "'"$directory"/*) {scripts.SOCKETS} >/dev/null; return;;
   *'"sock": "/'*) return 0;;
   esac
   port=${{1#*port?: }}
@@ -266,34 +256,34 @@ serves() {{
   case $text in *'}}') listens "$text";; *) return 1;; esac
 }}
 wanted={shlex.quote(launch_id)} launched='' turns=0
-while [ "$turns" -lt {seconds * POLLS_A_SECOND:.0f} ]; do
+while [ "$turns" -lt {seconds * scripts.POLLS_A_SECOND:.0f} ]; do
   # `read` is built into the shell: starting programs would slow down the server's start.
   [ "$launched" = "$wanted" ] || {{ read -r launched <"$directory/launch"; }} 2>/dev/null
   if [ "$launched" = "$wanted" ]; then
     [ ! -e "$directory/exit" ] || break
-    for file in {OWN_FILES}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+    for file in {scripts.OWN_FILES}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
   elif [ -e "$directory/joined-$wanted" ]; then
     # Seldom, as each look starts programs.
-    turns=$((turns + {JOINED_TURNS - 1})); {pause((JOINED_TURNS - 1) / POLLS_A_SECOND)}
+    turns=$((turns + {JOINED_TURNS - 1})); {pause((JOINED_TURNS - 1) / scripts.POLLS_A_SECOND)}
     if lock_held; then
-      for file in {OWN_FILES}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+      for file in {scripts.OWN_FILES}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
     else
-      for file in {runtime_files(runtime)}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+      for file in {files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
       is_starting || {{ rm -f "$directory/joined-$wanted"; exit {OTHER_ENDED}; }}
     fi
-  elif [ "$turns" -gt {patience * POLLS_A_SECOND:.0f} ]; then exit {NOT_LAUNCHED}; fi
+  elif [ "$turns" -gt {patience * scripts.POLLS_A_SECOND:.0f} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))
-  {pause(1 / POLLS_A_SECOND)}
+  {pause(1 / scripts.POLLS_A_SECOND)}
 done
 """
         + f"""[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'\n"""
-        + probe_here(runtime, name)
+        + scripts.probe_here(runtime, name)
     )
 
 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that ends the server of one launch, also before it has started."""
-    return session_directory(runtime, name) + (
+    return scripts.session_directory(runtime, name) + (
         f"launch={shlex.quote(launch_id)} launched=''\n"
         '[ ! -e "$directory/shared-$launch" ] || exit 0\n'
         'umask 077; mkdir -p "$directory" && : >"$directory/abandoned-$launch"\n'
@@ -305,7 +295,7 @@ def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
 
 def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that says whether a launch joined another one, or another joined it."""
-    return session_directory(runtime, name) + (
+    return scripts.session_directory(runtime, name) + (
         f"launch={shlex.quote(launch_id)}\n"
         '[ -e "$directory/shared-$launch" ] || [ -e "$directory/joined-$launch" ]\n'
     )
@@ -313,7 +303,7 @@ def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
 
 def unjoin(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that takes back that a launch joined another one, before it tries again."""
-    return session_directory(runtime, name) + f'rm -f "$directory"/joined-{launch_id}\n'
+    return scripts.session_directory(runtime, name) + f'rm -f "$directory"/joined-{launch_id}\n'
 
 
 def _lock_functions(runtime: Runtime) -> str:

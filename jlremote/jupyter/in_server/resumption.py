@@ -33,10 +33,8 @@ class Queued:
     """A message for a page, with the number of its frame once it was written."""
 
     def __init__(self, stream: Any, parts: List[Any]) -> None:
-        self.stream = stream
-        self.parts = parts
-        self.size = sum(map(len, parts))
-        self.number = 0
+        self.stream, self.parts = stream, parts
+        self.size, self.number = sum(map(len, parts)), 0
 
 
 class Socket:
@@ -76,7 +74,8 @@ class Socket:
         self.number += 1
         return written
 
-    def ask(self) -> None:
+    def ask(self, again: bool = False) -> None:
+        self._asked = self._asked and not again
         if self.number > self._confirmed and not self._asked and not self.closed:
             self._asked = True
             self._handler.ping(MARK + str(self.number).encode())
@@ -86,19 +85,14 @@ class Socket:
         if data.startswith(MARK) and self.page is not None:
             self._confirmed = int(data[len(MARK) :])
             self.page.confirm(self._confirmed)
-            IOLoop.current().call_later(PAUSE_SECONDS, self._ask_again)
-
-    def _ask_again(self) -> None:
-        self._asked = False
-        self.ask()
+            IOLoop.current().call_later(PAUSE_SECONDS, self.ask, True)
 
 
 class PageQueue:
     """The messages for a page that the page is not known to have."""
 
     def __init__(self, channels: Dict[str, Any], ports: Any) -> None:
-        self.channels = channels
-        self.ports = ports
+        self.channels, self.ports = channels, ports
         self.lost = self.again = False  # whether its connection was lost; whether it has come back
         self._waiting: Deque[Queued] = deque()
         self._sent: Deque[Queued] = deque()  # before those
@@ -112,7 +106,6 @@ class PageQueue:
             stream.on_recv_stream(self.take)
 
     def take(self, stream: Any, parts: List[Any]) -> None:
-        """Take a message, and send it if it can be."""
         message = Queued(stream, parts)
         self._waiting.append(message)
         self._bytes += message.size
@@ -139,7 +132,6 @@ class PageQueue:
             self._sent.clear()
 
     def confirm(self, number: int) -> None:
-        """Forget the messages up to a number, as the page has them."""
         spare = 0 if self._socket is None or self._socket.received is None else SPARE_BYTES
         while self._sent and self._sent[0].number <= number and self._bytes > spare:
             self._forget(self._sent)
@@ -223,7 +215,6 @@ class Pages:
         return {"session_key": session, "channels": page.channels, "buffer": []}
 
     def end(self, manager: Any, kernel: str) -> None:
-        """Drop all that is kept of a kernel."""
         for page in self._away.pop(kernel, {}).values():
             page.drop()
         self._stop(manager, kernel)
@@ -262,14 +253,10 @@ def resume(package: str) -> None:
     manager.start_buffering = lambda self, *args: pages.keep(self, *args)
     manager.get_buffer = lambda self, *args: pages.take_up(self, *args)
     manager.stop_buffering = lambda self, *args: pages.end(self, *args)
-    tell_restarts(manager)
-
-
-def tell_restarts(manager: Any) -> None:
-    """Let a kernel that died be busy no more, also before the next one says that it starts."""
     watch = manager.start_watching_activity
 
     def watch_restarts(self: Any, kernel: str) -> None:
+        """Let a kernel that died be busy no more, also before the next one says that it starts."""
         watch(self, kernel)
         own = self.get_kernel(kernel)
         self.add_restart_callback(kernel, lambda: setattr(own, "execution_state", "starting"))
