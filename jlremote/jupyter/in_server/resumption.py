@@ -15,6 +15,7 @@ It is for each server since Notebook 6, on Python 3.6 and newer.
 
 from collections import deque
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, Deque, Dict, List, Optional
 
 from tornado.gen import maybe_future
@@ -23,8 +24,7 @@ from tornado.websocket import WebSocketClosedError
 
 MOST_BYTES = 64 << 20  # of a page; then the oldest go
 SPARE_BYTES = 4 << 20  # of what a browser has, and its page may not have yet
-MOST_PAGES = 8  # of a kernel that are away
-STALE_SECONDS = 3600  # for which a page is waited for while another one is there
+MOST_PAGES = 4  # of a kernel that are away
 PAUSE_SECONDS = 0.2
 MARK = b"jlr"
 
@@ -157,25 +157,21 @@ class PageQueue:
                 stream.close()
 
 
-class Heard:
-    """A channel on which Jupyter waits for a first message, while the page gets all messages."""
+def heard(page: PageQueue, stream: Any) -> Any:
+    """Return a channel where Jupyter waits for a first message, while the page gets all."""
 
-    def __init__(self, page: PageQueue, stream: Any) -> None:
-        self._page, self._stream = page, stream
+    def hear(hears: Any) -> None:
+        def take(own: Any, parts: List[Any]) -> None:
+            page.take(own, parts)
+            hears(parts)
 
-    def on_recv(self, heard: Any) -> None:
-        def take(stream: Any, parts: List[Any]) -> None:
-            self._page.take(stream, parts)
-            heard(parts)
+        stream.on_recv_stream(take)
 
-        self._stream.on_recv_stream(take)
+    def stop() -> None:
+        if not stream.closed():
+            stream.on_recv_stream(page.take)
 
-    def stop_on_recv(self) -> None:
-        if not self._stream.closed():
-            self._stream.on_recv_stream(self._page.take)
-
-    def closed(self) -> bool:
-        return bool(self._stream.closed())
+    return SimpleNamespace(on_recv=hear, stop_on_recv=stop, closed=stream.closed)
 
 
 class Pages:
@@ -197,8 +193,6 @@ class Pages:
             away[session] = page
             while len(away) > MOST_PAGES:
                 away.pop(next(iter(away))).drop()
-            loop = IOLoop.current()
-            loop.call_later(STALE_SECONDS, self.end_stale, manager, kernel, session, page)
 
     def take_up(self, manager: Any, kernel: str, session: str) -> Optional[Dict[str, Any]]:
         """Return the channels of a page that has come again, with nothing for Jupyter to send."""
@@ -218,16 +212,6 @@ class Pages:
         for page in self._away.pop(kernel, {}).values():
             page.drop()
         self._stop(manager, kernel)
-
-    def end_stale(self, manager: Any, kernel: str, session: str, page: PageQueue) -> None:
-        """Drop a page that has not come back; wait on while no other is there."""
-        if self._away.get(kernel, {}).get(session) is not page:
-            return
-        if manager._kernel_connections.get(kernel):
-            self._away[kernel].pop(session).drop()
-        else:
-            loop = IOLoop.current()
-            loop.call_later(STALE_SECONDS, self.end_stale, manager, kernel, session, page)
 
     def _drop_closed(self, kernel: str) -> None:
         """Drop the page that its person closed, now that another one goes or comes."""
@@ -311,7 +295,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
         page = channels["iopub"].page
         if page.again:
             return maybe_future(None)
-        self.channels = dict(channels, iopub=Heard(page, channels["iopub"]))
+        self.channels = dict(channels, iopub=heard(page, channels["iopub"]))
         try:
             return nudge(self)
         finally:
