@@ -88,7 +88,11 @@ class Keeper:
         _write("began", f"{time.time():.0f}\n", "r+")
         for number, name in enumerate(("stdout", "stderr"), 1):
             os.dup2(os.open(name, os.O_WRONLY), number)
-        code = self.run(adopter)
+        os.dup2(self.stdin, 0)
+        child = begin(self.command(), self.become_job)
+        os.close(self.identity)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        code = adopter.wait(child)
         adopter.end_rest()
         full = "full"
         with contextlib.suppress(OSError):
@@ -98,13 +102,6 @@ class Keeper:
             os.unlink(".room")
         with contextlib.suppress(FileNotFoundError):  # a container may be the job by now
             _publish("exit", f"{code} {time.time():.0f} {full}\n")
-
-    def run(self, adopter: Adopter) -> int:
-        os.dup2(self.stdin, 0)
-        child = begin(self.command(), self.become_job)
-        os.close(self.identity)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        return adopter.wait(child)
 
     def command(self) -> List[bytes]:
         command = [word.encode("utf-8", "surrogateescape") for word in self.plan["argv"]]

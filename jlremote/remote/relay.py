@@ -143,7 +143,7 @@ class _TargetConnection:
         try:
             if not hasattr(self.sock, "do_handshake"):
                 self.watch(0)
-                self.sock = tls.wrap(self.sock)
+                self.sock = tls.context.wrap_socket(self.sock, do_handshake_on_connect=False)
             self.sock.do_handshake()
             why = tls.refusal(self.sock)
         except self.relay.blocked as wants:
@@ -243,9 +243,6 @@ class _Listener:
         self.sock.listen(128)
         relay.selector.register(self.sock, _READ, self.ready)
         relay.listeners[number] = self
-
-    def port(self) -> int:
-        return 0 if self.path else int(self.sock.getsockname()[1])
 
     def ready(self, _events: int) -> None:
         try:
@@ -378,7 +375,7 @@ class _RelayServer:
         except (OSError, ValueError, OverflowError):
             self.frame(REFUSED, number)
         else:
-            self.frame(OPENED, number, listener.port())
+            self.frame(OPENED, number, 0 if listener.path else listener.sock.getsockname()[1])
 
 
 def serve(tls: Any = None) -> None:

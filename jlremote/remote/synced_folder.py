@@ -130,14 +130,20 @@ def decide(
 
 
 class _Folder:
-    """The destination, whose lock this process has."""
+    """The destination, whose lock this process has, and what is to be in it.
 
-    def __init__(self, top: str, source: str) -> None:
-        self.top, self.source = os.fsencode(top), source
+    The wanted files wait in the private folder for their names.
+    """
+
+    def __init__(self, top: str, source: str, there: Dict[str, State]) -> None:
+        self.top, self.source, self.there = os.fsencode(top), source, there
         self.own = os.path.join(self.top, OWN.encode())
         self.new = os.path.join(self.own, b"new")
         self.brought: Brought = {}
         self.by = ""  # the laptop's folder that was brought before
+        self.plan = Plan(False)
+        self.waiting: Dict[str, bytes] = {}
+        self.sent: List[str] = []
 
     def path(self, name: str) -> bytes:
         return os.path.join(self.top, name.encode("utf-8", "surrogateescape"))
@@ -185,19 +191,6 @@ class _Folder:
         os.replace(part, os.path.join(self.own, b"list"))
         self.brought, self.by = brought, self.source
 
-    def clear(self) -> None:
-        """Remove what waits for a name, also that of a sync that was cut."""
-        shutil.rmtree(self.new, ignore_errors=True)
-
-
-class _ArrivedFiles:
-    """The wanted files, which wait in the private folder for their names."""
-
-    def __init__(self, folder: _Folder, there: Dict[str, State], plan: Plan) -> None:
-        self.folder, self.there, self.plan = folder, there, plan
-        self.waiting: Dict[str, bytes] = {}
-        self.sent: List[str] = []
-
     def receive(self, wanted: List[str], given: BinaryIO) -> None:
         """Read these files, and which of them changed meanwhile."""
         for name in wanted:
@@ -206,7 +199,7 @@ class _ArrivedFiles:
             del self.waiting[name]
 
     def _write(self, name: str, given: BinaryIO) -> bytes:
-        path = os.path.join(self.folder.new, b"%d" % len(self.waiting))
+        path = os.path.join(self.new, b"%d" % len(self.waiting))
         _, _, nanoseconds, executable = self.there[name]
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if executable else 0o666)
         try:
@@ -223,11 +216,11 @@ class _ArrivedFiles:
 
         The list has the new states before, beside the old ones: a cut leaves none unknown.
         """
-        before, later = self.folder.brought, self._later()
+        before, later = self.brought, self._later()
         brought = dict(self.plan.brought)
         brought.update({name: before[name] for name in self.plan.want if name in before})
         gone = {name: before[name] for name in self.plan.gone}
-        self.folder.save({**brought, **gone, **later})
+        self.save({**brought, **gone, **later})
         self._delete([name for name in gone if self._is_in_the_way(name)])
         for name, known in later.items():
             if self._place(name):
@@ -236,12 +229,12 @@ class _ArrivedFiles:
             else:
                 self.plan.conflicts.append(name)
         self._delete(self.plan.gone)
-        self.folder.save(brought)
+        self.save(brought)
 
     def _later(self) -> Brought:
         later: Brought = {}
         for name in self.plan.want:
-            state, known = self.there[name], self.folder.brought.get(name, [None, None])
+            state, known = self.there[name], self.brought.get(name, [None, None])
             if name in self.waiting or state[0] != "f":  # else it changed while it was read
                 new = state_of(self.waiting[name]) if name in self.waiting else state
                 later[name] = [state, new, known[1]]
@@ -255,7 +248,7 @@ class _ArrivedFiles:
 
     def _delete(self, names: List[str]) -> None:
         for name in sorted(names, reverse=True):  # what is in a folder comes before it
-            path, found = self.folder.path(name), self.folder.look(name)
+            path, found = self.path(name), self.look(name)
             if found == ["d"]:
                 with suppress(OSError):  # there is more in it
                     os.rmdir(path)
@@ -263,10 +256,10 @@ class _ArrivedFiles:
                 os.unlink(path)
 
     def _place(self, name: str) -> bool:
-        path, state, found = self.folder.path(name), self.there[name], self.folder.look(name)
+        path, state, found = self.path(name), self.there[name], self.look(name)
         if found not in (None, self.plan.found[name]):
             return False  # it was changed a moment ago
-        new = self.waiting.get(name, os.path.join(self.folder.new, b"link"))
+        new = self.waiting.get(name, os.path.join(self.new, b"link"))
         if name in self.plan.compared and not filecmp.cmp(path, new, shallow=False):
             return False
         if found == ["d"]:
@@ -311,37 +304,37 @@ def _answer(**words: Any) -> None:
 def _run(given: BinaryIO) -> None:
     request = json.loads(zlib.decompress(b"".join(_pieces(given))).decode("ascii"))
     top = _destination(request["into"], request["name"])
-    folder, there = _Folder(top, request["source"]), dict(request["entries"])
+    there = dict(request["entries"])
+    folder = _Folder(top, request["source"], there)
     if not request["dry"]:
         folder.lock()
     folder.load()
     before = folder.by if folder.by != folder.source else ""
-    plan = decide(there, folder.brought, folder.look, request["overwrite"])
+    plan = folder.plan = decide(there, folder.brought, folder.look, request["overwrite"])
     if plan.gone and not there:
         sys.exit(EMPTY)
-    arrival = _ArrivedFiles(folder, there, plan)
     if request["dry"]:
-        arrival.sent = plan.want
+        folder.sent = plan.want
     else:
-        _act(folder, arrival, plan, given)
-    sent = [name for name in arrival.sent if there[name] != ["d"]]
+        _act(folder, given)
+    sent = [name for name in folder.sent if there[name] != ["d"]]
     ends = {"deleted": plan.gone, "kept": plan.kept, "conflicts": plan.conflicts}
     _answer(into=top, sent=sent, before=before, **ends)
 
 
-def _act(folder: _Folder, arrival: _ArrivedFiles, plan: Plan, given: BinaryIO) -> None:
-    numbers = {name: number for number, name in enumerate(arrival.there)}
-    files = [name for name in plan.want if arrival.there[name][0] == "f"]
-    folder.clear()
+def _act(folder: _Folder, given: BinaryIO) -> None:
+    numbers = {name: number for number, name in enumerate(folder.there)}
+    files = [name for name in folder.plan.want if folder.there[name][0] == "f"]
+    shutil.rmtree(folder.new, ignore_errors=True)  # of a sync that was cut
     try:
-        if plan.want:
+        if folder.plan.want:
             os.mkdir(folder.new, 0o700)
         if files:
             _answer(want=[numbers[name] for name in files])
-            arrival.receive(files, given)
-        arrival.settle()
+            folder.receive(files, given)
+        folder.settle()
     finally:
-        folder.clear()
+        shutil.rmtree(folder.new, ignore_errors=True)
 
 
 def main(_argv: List[str]) -> None:

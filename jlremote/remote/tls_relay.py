@@ -48,9 +48,6 @@ class Certificates:
                 os.setgid(gid)
                 os.setuid(uid)
 
-    def wrap(self, sock: Any) -> Any:
-        return self.context.wrap_socket(sock, do_handshake_on_connect=False)
-
     def why(self, error: OSError) -> int:
         return WANTS_CERTIFICATE if "CERTIFICATE" in str(error) else 0
 
