@@ -140,12 +140,9 @@ class JupyterApi:
 
     def terminals(self) -> int:
         """Return how many terminals are open; none where the server has no terminals."""
-        try:
-            answer = self._request("GET", "api/terminals?no_track_activity=1")
-            with understood("Jupyter"):
-                return len(answer)
-        except JlrError:
-            return 0
+        with suppress(JlrError), understood("Jupyter"):
+            return len(self._request("GET", "api/terminals?no_track_activity=1"))
+        return 0
 
     def kernel_specs(self) -> dict[str, dict[str, Any]]:
         """Return the contents of each `kernel.json` of the server, by the name of the kind."""
@@ -306,12 +303,10 @@ def _told_of_loss() -> Iterator[None]:
 def open_socket(
     api: JupyterApi, kernel: str, session: str | None = None, received: int = 0
 ) -> KernelSocket:
-    """Open a WebSocket; under the same `session` Jupyter sends what it kept since the last one.
+    """Open a WebSocket, or raise `NoWebSocket`.
 
-    A server that jlr launched goes on behind the messages that were `received` so far.
-
-    Raises:
-        NoWebSocket: it cannot be opened.
+    Under the same `session` Jupyter sends what it kept since the last one, and a server that jlr
+    launched goes on behind the messages that were `received` so far.
     """
     from websocket import WebSocket, WebSocketException, create_connection
 

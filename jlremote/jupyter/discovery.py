@@ -12,14 +12,8 @@ from jlremote.jupyter import recorder
 from jlremote.jupyter.endpoint import LAB, TREE, Server
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.scripts import SOCKET
-from jlremote.place.host.addresses import (
-    LOCALHOST,
-    LOCALHOST_6,
-    Listener,
-    listening_inodes,
-    read_listeners,
-    socket_inodes,
-)
+from jlremote.place.host import addresses
+from jlremote.place.host.addresses import LOCALHOST, Listener
 from jlremote.place.host.contract import FIELD, RECORD
 from jlremote.text import one_line
 from jlremote.untrusted import absolute_path, count, document, whole_number
@@ -58,7 +52,7 @@ def read_probe(output: str) -> Findings:
     records = [record.split(FIELD) for record in output.split(RECORD)]
     facts = {record[0].strip(): record[1].strip() for record in records if len(record) == 2}
     said = defaultdict(str, facts)
-    listeners = read_listeners(said["listening"])
+    listeners = addresses.read_listeners(said["listening"])
     servers: dict[int, Server] = {}
     for record in records:
         if record[0].strip() == "server":
@@ -82,14 +76,14 @@ def read_probe(output: str) -> Findings:
 def _server(record: list[str], said: dict[str, str], listeners: tuple[Listener, ...]) -> Server:
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
-    inodes = socket_inodes(descriptors)
+    inodes = addresses.socket_inodes(descriptors)
     runtime = f"{said['directory']}/runtime"
     ours = path.startswith(f"{runtime}/")
     held: tuple[Listener, ...] = ()
     if sock := str(facts.get("sock") or ""):
         folder, _, name = sock.rpartition("/")
         own = folder == runtime and name.startswith(SOCKET)
-        if not own or not listening_inodes(said["sockets"], sock) & inodes:
+        if not own or not addresses.listening_inodes(said["sockets"], sock) & inodes:
             raise ValueError("the process does not hold a socket of the session")
     else:
         # Another user's descriptors cannot be read, and then the port alone has to do. Those of
@@ -124,7 +118,7 @@ def _near(held: tuple[Listener, ...]) -> str:
     """Return the address at which a server's own machine reaches one of its sockets."""
     bound = [one for one in held if one.is_ipv4]
     if held and not bound:
-        return LOCALHOST_6
+        return addresses.LOCALHOST_6
     anywhere = not bound or any(one.everywhere or one.address == LOCALHOST for one in bound)
     return LOCALHOST if anywhere else bound[0].address
 

@@ -16,22 +16,15 @@ from jlremote.jupyter.survey import (
     refuse_halted,
     survey,
 )
-from jlremote.place.host.addresses import (
-    LISTENING,
-    LOCALHOST,
-    LOOPBACK,
-    Listener,
-    Target,
-    read_listeners,
-    socket_inodes,
-)
+from jlremote.place.host import addresses
+from jlremote.place.host.addresses import LOCALHOST, Listener, Target
 from jlremote.place.host.contract import FIELD, RECORD, Host
 from jlremote.place.runtimes.place import Place, of_container
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.untrusted import whole_number
 
 _PROBE = rf"""
-listening=$({LISTENING} | grep ':PORT [0-9A-F]*:0000 ')
+listening=$({addresses.LISTENING} | grep ':PORT [0-9A-F]*:0000 ')
 set --
 if [ -n "$listening" ]; then
   for process in /proc/[0-9]*; do
@@ -65,10 +58,10 @@ def read_listening(output: str) -> Listeners:
     records = (record.partition(FIELD) for record in output.split(RECORD))
     facts = {name.strip(): value.strip() for name, _, value in records}
     try:
-        listeners = read_listeners(facts["listening"])
+        listeners = addresses.read_listeners(facts["listening"])
         # As the kernel does: the nearer address wins, and IPv4 over what also takes IPv4.
         ranked = sorted(listeners, key=lambda each: (each.everywhere, not each.is_ipv4))
-        user, held = whole_number(facts["user"]), socket_inodes(facts["held"])
+        user, held = whole_number(facts["user"]), addresses.socket_inodes(facts["held"])
         return Listeners(user, facts["python"], tuple(ranked), held)
     except (KeyError, ValueError) as nonsense:
         raise JlrError(f"cannot read the list of what listens there: {nonsense!r}") from nonsense
@@ -85,13 +78,9 @@ FIRST_PERSON = 1000
 def locate(host: Host, known: Endpoint) -> Endpoint:
     """Return an endpoint with its present way, once the far end is proved again.
 
-    In a container the server may be another one, which the user has started there since.
-
-    Raises:
-        JlrError: the container is another one, was restarted or does not run (`same_container`),
-            or the server is gone (`survey.gone`).
-            Of a further port nothing listens there so far (state `closed`), or another user's or
-            container's program (`taken`).
+    In a container the server may be another one, which the user has started there since. It raises
+    what `same_container` and `survey.gone` tell; of a further port, that nothing listens there so
+    far (state `closed`), or another user's or container's program (`taken`).
     """
     runtime = known.place.runtime
     if known.server is None:
@@ -155,12 +144,7 @@ def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
 def same_container(
     host: str, place: Place, runtime: Runtime, container: Container | None
 ) -> Container:
-    """Return the container if it still runs as it did when it was located.
-
-    Raises:
-        JlrError: it does not run (`refuse_halted`), or it or the host is another one or
-            was restarted.
-    """
+    """Return the container if it still runs as when it was located, else raise `JlrError`."""
     container = refuse_halted(host, place.name, runtime, container)
     again = f"start the session again: `jlr start {host} {place.name}`"
     if container.id != place.container_id:  # behind one name may be several machines
@@ -191,7 +175,7 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
     elif container.node and not server.loopback_only:  # by `--reach tcp`
         target = Target(container.node, server.port, node=True)
     elif container.on_host_network:
-        near = server.loopback if server.loopback in LOOPBACK else LOCALHOST
+        near = server.loopback if server.loopback in addresses.LOOPBACK else LOCALHOST
         target = Target(near, server.port)
     elif address and not server.loopback_only:
         target = Target(address, server.port, network=network)
@@ -202,11 +186,7 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
 
 
 def port_target(known: Endpoint, runtime: Runtime, container: Container, on: Listeners) -> Target:
-    """Return the way to the first of the listeners on a further port.
-
-    Raises:
-        JlrError: as of `locate`; or a relay is needed, and no Python is there to run it.
-    """
+    """Return the way to the first of the listeners on a further port, or raise as `locate` does."""
     if not on.sockets:
         raise JlrError(
             f"nothing listens on port {known.port} of `{known.place.name}`",

@@ -58,8 +58,8 @@ def look(host: Host, engine: Engine) -> Presence:
         return Presence((), bare, failure)
     user = done["user"].stdout.strip()
     mine = (one for one in containers if (_user(one) or user) == user)
-    present = (_session(engine, one) for one in mine if is_session(one))
-    sessions = (*(one for one in present if is_name(one.name)), *bare)
+    known = (one for one in mine if is_session(one) and is_name(one.container.name))
+    sessions = (*(_session(engine, one) for one in known), *bare)
     return Presence(containers, sessions, runtime=engine.name)
 
 

@@ -116,12 +116,7 @@ _LOOK_PAUSE_SECONDS = 0.2
 
 
 def refuse_halted(host: str, name: str, runtime: Runtime, container: Container | None) -> Container:
-    """Return the container of the session `name` of `host`, which must run.
-
-    Raises:
-        NotFound: it does not; `state` tells why.
-        JlrError: as of `refuse_without_job`.
-    """
+    """Return the container of a session, or raise an error with its `state` if it does not run."""
     again = f"`jlr start {host} {name}` starts it again"
     if container is None:
         raise NotFound(
@@ -151,12 +146,7 @@ def refuse_halted(host: str, name: str, runtime: Runtime, container: Container |
 
 
 def refuse_without_job(host: str, name: str, container: Container) -> None:
-    """Refuse a session that is to be a job, while that does not run.
-
-    Raises:
-        JlrError: it waits, has ended or was never submitted, or was stopped, by a person or as
-            nothing was done in it.
-    """
+    """Raise an error with the `state` of a session that is to be a job while that does not run."""
     if container.waits:
         raise JlrError(
             f"the job {container.job or ''} of `{name}` waits in the queue".replace("  ", " "),

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
-from jlremote.jupyter.api import JupyterApi, KernelSocket
+from jlremote.jupyter.api import KernelSocket
 from jlremote.kernels.kernel_ports import LocalPorts
 from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded, reached
 
@@ -50,11 +50,7 @@ class Bridge:
         self._over = False
 
     def serve(self) -> None:
-        """Pass messages on until the end.
-
-        Raises:
-            JlrError: the kernel has ended by itself.
-        """
+        """Pass messages on until the end; raise `JlrError` if the kernel has ended by itself."""
         self._kernel.begin()
         while not self._over and self._parent_lives():
             wait = _TURN_SECONDS if self._kernel.events.empty() else 0
@@ -105,7 +101,11 @@ class Bridge:
         waiting, self._outbox = self._outbox, []
         self._socket = event
         new = {message.id for message in waiting}
-        self._doubt([known for known in self._unanswered if known not in new])
+        if requests := [known for known in self._unanswered if known not in new]:
+            # Something simple: the kernel answers in order, so what is unanswered then is lost.
+            question = _made("shell", "kernel_info_request", {}, {}, self._unanswered[requests[0]])
+            self._doubted = (question.id, requests)
+            self._send(question)
         for message in waiting:
             self._send(message)
 
@@ -119,13 +119,6 @@ class Bridge:
                 if lost in self._unanswered:
                     self._give_up(self._unanswered.pop(lost))
         self._ports.send(message)
-
-    def _doubt(self, requests: list[str]) -> None:
-        """Ask something simple: the kernel answers in order, so what is unanswered then is lost."""
-        if requests:
-            question = _made("shell", "kernel_info_request", {}, {}, self._unanswered[requests[0]])
-            self._doubted = (question.id, requests)
-            self._send(question)
 
     def _give_up(self, request: Message) -> None:
         error = {"ename": "ConnectionLost", "evalue": _LOST, "traceback": [_LOST]}
@@ -162,12 +155,15 @@ def run(
     """Start a kernel of a session, and serve it at the ports of a connection file.
 
     `ender` is the command that ends the kernel whose id follows it, once its stdin has ended.
-
-    Raises:
-        NotFound: there is no such session, or the kernel has ended by itself.
+    Without such a session, and once the kernel has ended by itself, it raises `NotFound`.
     """
     ports, (_, api) = LocalPorts(connection_file), reached(selector, context)
-    ident = _start(api, kind, selector)
+    try:
+        ident = api.start_kernel(kind)
+    except JlrError:
+        hint = f"`jlr local kernels install {selector}` installs those that it has"
+        api.refuse_unknown(kind, hint)
+        raise
     kernel = RemoteKernel(ident, api, lambda: reached(selector, context)[1], ports.wake)
     bridge = Bridge(ports, kernel)
     bridge.heed_signals()
@@ -176,15 +172,6 @@ def run(
             bridge.serve()
         finally:
             ports.close()
-
-
-def _start(api: JupyterApi, kind: str, selector: str) -> str:
-    try:
-        return api.start_kernel(kind)
-    except JlrError:
-        hint = f"`jlr local kernels install {selector}` installs those that it has"
-        api.refuse_unknown(kind, hint)
-        raise
 
 
 @contextmanager

@@ -16,14 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.errors import (
-    Authentication,
-    Busy,
-    JlrError,
-    NeedsAuthentication,
-    NotFound,
-    Unreachable,
-)
+from jlremote import errors
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.hosts.rollback import on_ctrl_c
 from jlremote.jupyter.api import JupyterApi, Kernel, KernelSocket
@@ -244,7 +238,12 @@ class _Execution:
         """Follow a message of the kernel; return what is to be told of it."""
         state = message.content.get("execution_state")
         if message.channel == "shell" and message.request == self._question:
-            self._answered()
+            if self._sent:
+                shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
+                lost = "the connection was lost, and with it how"
+                raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
+            self._send_code()
+            self._waits = False
         self._unheard -= 1
         if message.request != self._run:
             return None
@@ -263,14 +262,6 @@ class _Execution:
             return self._record(message.kind, message.content)
         return None
 
-    def _answered(self) -> None:
-        if self._sent:
-            shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
-            lost = "the connection was lost, and with it how"
-            raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
-        self._send_code()
-        self._waits = False
-
     def _record(self, kind: str, content: dict[str, Any]) -> Record:
         kernel = self._place.kernel
         return Record(time.time(), kernel.id, kind, kernel.notebook, None, self._run, content)
@@ -281,7 +272,7 @@ class _Execution:
         prompt, secret = str(asked.get("prompt", "")), bool(asked.get("password"))
         try:
             typed = self._context.asker.ask(Question("input", prompt, echo=not secret))
-        except NeedsAuthentication:
+        except errors.NeedsAuthentication:
             typed = END_OF_INPUT
         except KeyboardInterrupt:
             self._interrupt()
@@ -324,12 +315,10 @@ class _Execution:
         """Return the way to Jupyter after a loss; raise `NotFound` where the session has ended."""
         try:
             _, api = reached(self._place.session, self._context)
-        except Unreachable as lost:
-            if not self._told_loss:
+        except (errors.Unreachable, errors.Authentication) as lost:
+            if isinstance(lost, errors.Unreachable) and not self._told_loss:
                 self._told_loss = True
                 self._context.progress.note(f"{lost.message}; `{self._run}` goes on; trying again")
-            raise
-        except Authentication:
             raise
         except JlrError as ended:
             raise NotFound(ended.message, hint=ended.hint) from ended
@@ -346,11 +335,7 @@ def path_of(kind: str | None) -> str:
 
 
 def of_exec(api: JupyterApi, context: Context, kind: str | None = None) -> Kernel:
-    """Return the kernel of `jlr exec`, which is started if there is none.
-
-    Raises:
-        NotFound: Jupyter has no kernel of that kind.
-    """
+    """Return the kernel of `jlr exec`, which may be new; raise `NotFound` without its kind."""
     path = path_of(kind)
     known = _first(api, path)
     if known is not None and known.state not in DEATHS:
@@ -375,11 +360,7 @@ def _first(api: JupyterApi, path: str) -> Kernel | None:
 
 
 def of_notebook(typed: str, api: JupyterApi) -> Kernel:
-    """Return the kernel of a notebook that was typed in full, or by its end.
-
-    Raises:
-        NotFound, Usage: no kernel runs for such a notebook, or kernels for several.
-    """
+    """Return the kernel of a notebook by its path or the end of it; raise for none or several."""
     from jlremote.output.reading import chosen  # it loads much that no other kernel needs
 
     known = {each.notebook: each for each in reversed(api.kernels_with_paths())}

@@ -54,7 +54,10 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
         "JUPYTER_DATA_DIR": str(folder),
         "JUPYTER_GATEWAY_URL": url(LOCALHOST, api.local_port, quote(server.base_url)),
     }
-    return _run(command, environment, _pipe_with(server.token))
+    pipe, write = os.pipe()  # which other processes cannot read
+    with os.fdopen(write, "w") as end:
+        end.write(server.token)
+    return _run(command, environment, pipe)
 
 
 def _run(command: tuple[str, ...], environment: dict[str, str], pipe: int) -> int:
@@ -88,14 +91,6 @@ def _settings_folder(record: SessionRecord, context: Context) -> Path:
         )
     paths.write_whole(paths.private_directory(folder) / "jupyter_config.py", _CONFIG)
     return folder
-
-
-def _pipe_with(token: str) -> int:
-    """Return the descriptor of a pipe with the token, which other processes cannot read."""
-    read, write = os.pipe()
-    with os.fdopen(write, "w") as pipe:
-        pipe.write(token)
-    return read
 
 
 def _jupyterlab() -> tuple[str, ...]:

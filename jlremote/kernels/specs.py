@@ -79,12 +79,7 @@ def tell_limits(record: SessionRecord, server: Server, context: Context) -> None
 
 
 def remove(selector: str | None) -> list[KernelSpec]:
-    """Remove the kernel specs of a session, which may be gone; return them.
-
-    Raises:
-        NotFound: there are none.
-        Usage: several sessions have some, and none is named.
-    """
+    """Remove and return the kernel specs of a session; raise for none, and for several owners."""
     specs = listed(selector)
     owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in specs)
     if len(owners) > 1:
@@ -104,9 +99,7 @@ def remove(selector: str | None) -> list[KernelSpec]:
 
 def listed(selector: str | None) -> list[KernelSpec]:
     """Return the installed kernel specs, by name, of one session or of all."""
-    specs: list[KernelSpec] = []
-    with suppress(FileNotFoundError):
-        specs = [spec for place in sorted(folder().iterdir()) if (spec := _read(place))]
+    specs = filter(None, map(_read, sorted(folder().glob("*"))))
     return [
         spec for spec in specs if selector in (None, spec.session, f"{spec.host}/{spec.session}")
     ]
