@@ -23,10 +23,6 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── NoAnswer             jupyter   Jupyter does not answer through the forward
     │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
-    │   ├── ContainerGone        jupyter   the session's container is missing
-    │   ├── ContainerStopped     jupyter   … it does not run
-    │   ├── ContainerPaused      jupyter   … it is paused
-    │   └── ContainerRestarting  jupyter   … its engine is about to start it again
     ├── Busy                     exit 7    kernels, a GPU or a port in use
     │   └── JustCreated          place     another command created that container a moment ago
     ├── TimeOver                 exit 124  it did not happen in time, as `timeout` ends
@@ -44,17 +40,8 @@ An error that is defined in another package is drawn with that package's name. :
     │   │   └── EngineSilent     place     … its daemon does not answer
     │   └── DockerIsPodman       place     … it is podman under docker's name
     ├── EngineRefused            jobs      the engine does not list its containers
-    ├── ContainerRestarted       jupyter   … it runs anew, and what ran in it has ended
-    ├── JupyterDead              jupyter   the session's Jupyter server is gone
-    ├── JupyterStopped           jupyter   … it was stopped
-    ├── IdleStopped              jupyter   … it ended after its idle time
-    ├── JobWaits                 jupyter   the session's job waits in a scheduler's queue
-    ├── JobStarts                jupyter   … it runs, and Jupyter does not listen yet
-    ├── JobEnded                 jupyter   … it has ended, or there is none
     ├── AccessRefused            jupyter   Jupyter wants a password
     ├── IdentityRefused          jupyter   … it does not take its own token
-    ├── NothingListens           jupyter   nothing listens on a forwarded port
-    ├── PortTaken                jupyter   another program has a forwarded port on the host
     ├── SchedulerSilent          place     the scheduler does not answer
     ├── CannotAsk                gpus      nothing on the host knows its GPUs
     │   ├── NvidiaSmiMissing     gpus      … as far as was looked, it has no `nvidia-smi`
@@ -78,16 +65,17 @@ class JlrError(Exception):
 
     exit_code: ClassVar[int] = 1
     chosen_by: ClassVar[str] = ""  # the long option that chose what fails, where it is not named
-    state: ClassVar[str] = ""  # the session's or port's `State` that it stands for, if it does
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, state: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.state = state  # the session's or port's `State` that it stands for, if it does
 
     def to_json(self) -> dict[str, Any]:
         """Return the error as it crosses the link's socket."""
-        return {"error": type(self).__name__, "message": self.message, "hint": self.hint}
+        told = {"message": self.message, "hint": self.hint, "state": self.state}
+        return {"error": type(self).__name__, **told}
 
 
 class Usage(JlrError):
@@ -201,4 +189,5 @@ def _tree(root: type[JlrError]) -> dict[str, type[JlrError]]:
 def from_json(message: dict[str, Any]) -> JlrError:
     """Return the error that `to_json` described; an unknown name becomes a plain `JlrError`."""
     cause = _tree(JlrError).get(str(message.get("error")), JlrError)
-    return cause(str(message.get("message", "unknown error")), hint=message.get("hint"))
+    text, state = str(message.get("message", "unknown error")), str(message.get("state", ""))
+    return cause(text, hint=message.get("hint"), state=state)

@@ -40,7 +40,7 @@ POSIX_ONLY = {
     "jlremote.gpus.waiter_program",
     "jlremote.remote.job_keeper",
     "jlremote.remote.orphans",
-    *(f"jlremote.remote.{name}" for name in ("recorded_kernel", "recorded_server")),
+    "jlremote.remote.recorded_kernel",
     "jlremote.remote.recorder_program",
 }
 # Which modules ask for the platform, and what differs there. All else is the same on each.

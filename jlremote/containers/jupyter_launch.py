@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from jlremote.containers import recording
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.requests import StartContext, StartRequest
-from jlremote.jupyter import scripts
+from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.endpoint import Server, hostname
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
@@ -207,7 +207,7 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
                 return server, not findings.joined
         if not findings.joined:
             raise _failed(start, found, findings)
-        undone = scripts.unjoin(start.runtime, start.name, start.mark)
+        undone = launch.unjoin(start.runtime, start.name, start.mark)
         run_script(start.host, start.runtime.inside(start.name, undone))
     raise JlrError(
         f"another start of Jupyter in `{start.name}` ended before it answered",
@@ -229,15 +229,15 @@ def _refuse_other_settings(start: StartContext, server: Server) -> None:
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:
     runtime, name = start.runtime, start.name
-    probing = scripts.wait_and_probe(runtime, name, start.mark)
+    probing = launch.wait_and_probe(runtime, name, start.mark)
     doing = runtime.launched(name, script, probing) if script else runtime.inside(name, probing)
-    launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
-    if launched.status == scripts.OTHER_ENDED:
+    launched = run_script(start.host, doing, timeout=launch.WAIT_SECONDS + 30.0)
+    if launched.status == launch.OTHER_ENDED:
         return None
     if launched.status == scripts.NO_FOLDER:
         raise _no_folder(start, launched)
-    if launched.status == scripts.NOT_LAUNCHED:
-        seconds = scripts.LAUNCH_SECONDS
+    if launched.status == launch.NOT_LAUNCHED:
+        seconds = launch.LAUNCH_SECONDS
         raise JlrError(f"JupyterLab could not be launched within {seconds} s: {launched.complaint}")
     findings = read_probe(launched.stdout)
     if launched.status != 0 or not findings.whole:
@@ -247,7 +247,7 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
 
 def _abandon(start: StartContext) -> None:
     with suppress(JlrError):
-        ending = scripts.abandon(start.runtime, start.name, start.mark)
+        ending = launch.abandon(start.runtime, start.name, start.mark)
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
@@ -274,7 +274,7 @@ def _halted(start: StartContext, before: Container) -> JlrError | None:
     """Return the error of a container that ran a moment ago, `None` if it still does.
 
     Raises:
-        ContainerGone, ContainerPaused, ContainerRestarting: see `refuse_halted`.
+        NotFound: see `refuse_halted`.
     """
     now = start.runtime.read(start.name, start.host.run(start.runtime.describe(start.name)))
     if now is None or now.paused or now.restarting:
@@ -319,7 +319,7 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     if status == COMMAND_NOT_FOUND or any(words in log for words in NOT_THERE):
         return _missing(start, found)
     happened = (
-        f"JupyterLab did not start within {scripts.WAIT_SECONDS} s"
+        f"JupyterLab did not start within {launch.WAIT_SECONDS} s"
         if status is None
         else f"JupyterLab ended at once with exit status {status}"
     )

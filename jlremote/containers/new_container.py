@@ -14,7 +14,7 @@ from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.images import image_commands, pull
-from jlremote.jupyter import scripts
+from jlremote.jupyter import launch, scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
 from jlremote.place.host.shell_text import APART, command_line, stdin_of, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
@@ -203,7 +203,7 @@ def remove_marked(start: StartContext) -> None:
     find = start.engine("ps", "--all", "--quiet", f"--filter=label={label}")
     remove = docker.remove_argv(start.engine, "")[:-1]
     shared = start.runtime.inside(
-        start.name, scripts.is_shared(start.runtime, start.name, start.mark)
+        start.name, launch.is_shared(start.runtime, start.name, start.mark)
     )
     # The creation goes on without its script; the brackets keep `grep` from finding itself.
     creating = f"grep -qs '[{label[0]}]{label[1:]}' /proc/[0-9]*/cmdline"

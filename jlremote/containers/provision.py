@@ -14,7 +14,7 @@ from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import StartContext
 from jlremote.images import image_names
 from jlremote.images.image_commands import inspect_image_argv
-from jlremote.jupyter import scripts
+from jlremote.jupyter import launch
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
 from jlremote.place.host.contract import run_script
@@ -200,7 +200,7 @@ def _start(start: StartContext, container: Container) -> Container:
 
 
 def _stop_again(start: StartContext, before: Container) -> None:
-    shared = scripts.is_shared(start.runtime, start.name, start.mark)
+    shared = launch.is_shared(start.runtime, start.name, start.mark)
     inspect = command_line(docker.inspect_argv(start.engine, start.container))
     stop = command_line(start.engine("stop", start.container))
     with suppress(JlrError):

@@ -78,6 +78,6 @@ def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
 
 def recording_of(host: Host, runtime: Runtime, name: str) -> Recording:
     """Ask the host about a session's recorder."""
-    script = runtime.on_machine(name, scripts.look_at_recorder(runtime, name))
+    script = runtime.on_machine(name, scripts.session_directory(runtime, name) + recorder.LOOK)
     done = run_script(host, runtime.inside(name, script))
     return recorder.read(next(iter(records(done.stdout)), []))

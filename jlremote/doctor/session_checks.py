@@ -29,8 +29,7 @@ from jlremote.forwards.jupyter_check import access_note, wait_for_answer
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
-from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.kernel_socket import open_socket
+from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, open_socket
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import survey
 from jlremote.kernels.execution import ExecRequest, execute_in

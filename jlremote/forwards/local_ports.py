@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
-from jlremote.errors import Busy, JlrError
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.forwards.jupyter_check import refuse_open
 from jlremote.hosts import halted
 from jlremote.hosts.context import Progress
@@ -15,7 +15,7 @@ from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter.api import NoAnswer
 from jlremote.jupyter.endpoint import Endpoint, hostname
 from jlremote.jupyter.locate import server_endpoint
-from jlremote.jupyter.survey import ContainerGone, gone, survey
+from jlremote.jupyter.survey import gone, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import Owner, PortOwner, SessionRecord
 from jlremote.link.client.link import Link
@@ -232,7 +232,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     The further ports come back also where Jupyter is dead.
 
     Raises:
-        ContainerGone: its container is not there.
+        NotFound: its container is not there.
         JlrError: it does not run (see `halted.running`), no Jupyter server runs in it (see
             `survey.gone`), or the server there has neither token nor password.
         Busy: the local port is taken, or another session's now.
@@ -241,7 +241,10 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     surveyed = survey(link, runtime, record.name)
     container = halted.running(record, runtime, surveyed.container)
     if surveyed.whose is not None and not record.shared:
-        raise ContainerGone(f"the container `{record.name}` now belongs to `{surveyed.whose}`")
+        raise NotFound(
+            f"the container `{record.name}` now belongs to `{surveyed.whose}`",
+            state="container-gone",
+        )
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
             check_owner(port.local_port, record.host, record.name, port.port)

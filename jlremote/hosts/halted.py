@@ -9,7 +9,7 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NotFound
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.states import State
 
@@ -35,12 +35,13 @@ def again(record: SessionRecord, state: str = "", called: str = "") -> str:
 
 def running(record: SessionRecord, runtime: Runtime, container: Container | None) -> Container:
     """Return a session's container, which must run; see `survey.refuse_halted`."""
-    from jlremote.jupyter.survey import ContainerGone, refuse_halted
+    from jlremote.jupyter.survey import refuse_halted
 
     try:
         return refuse_halted(record.host, record.name, runtime, container)
-    except ContainerGone as gone:
-        gone.hint = again(record, State.CONTAINER_GONE)
+    except NotFound as halted:
+        if halted.state == State.CONTAINER_GONE:
+            halted.hint = again(record, State.CONTAINER_GONE)
         raise
 
 

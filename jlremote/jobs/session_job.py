@@ -23,9 +23,9 @@ from jlremote.jobs.follow import reached, wait_begun
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.jupyter import scripts
+from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.endpoint import Server
-from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
+from jlremote.jupyter.survey import Survey, anew, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.clusters.scheduler import FOLLOWS, Resources
@@ -61,7 +61,7 @@ def ensure(
 
     Raises:
         NotFound: it has no job, and none was asked for.
-        JobEnded: it ended before Jupyter listened.
+        JlrError: it ended before Jupyter listened.
         JlrError: the scheduler refused it.
     """
     job = read_jobs(start.host, start.name).get(start.name)
@@ -84,7 +84,7 @@ def ensure(
         server = running or _awaited(start)
         container = survey(start.host, start.runtime, start.name).container
     if container is None or not container.running:
-        raise JobEnded(f"the job of `{start.name}` ended just now")
+        raise JlrError(f"the job of `{start.name}` ended just now", state="job-ended")
     if running is not None:
         recording.ensure_in_job(start, running)
     elif start.runtime.has_images:
@@ -235,7 +235,7 @@ def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
 
 def _text(start: StartContext) -> str:
     runtime, name = start.runtime, start.name
-    probing = scripts.wait_and_probe(runtime, name, start.mark, patience=_BEGIN_SECONDS)
+    probing = launch.wait_and_probe(runtime, name, start.mark, patience=_BEGIN_SECONDS)
     probe = f"{JOBS}/{shlex.quote(name)}/{PROBE}"
     launching = runtime.in_image(name, jupyter_launch.later_script(start))
     exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'
@@ -307,7 +307,7 @@ def _where(start: StartContext) -> str:
 def _job(host: Host, name: str) -> Job:
     job = read_jobs(host, name).get(name)
     if job is None:
-        raise JobEnded(f"the job of `{name}` was removed meanwhile")
+        raise JlrError(f"the job of `{name}` was removed meanwhile", state="job-ended")
     return job
 
 
@@ -334,7 +334,9 @@ def _failed(start: StartContext, job: Job) -> JlrError:
     hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
     if any(words in log for words in jupyter_launch.NOT_THERE):
         hint = "`--module`, `--conda-env`, `--python` or `--image` chooses one that has JupyterLab"
-    return JobEnded(f"`{start.name}` {how}; the last lines of its logs:\n{log}", hint=hint)
+    return JlrError(
+        f"`{start.name}` {how}; the last lines of its logs:\n{log}", hint=hint, state="job-ended"
+    )
 
 
 def _logs(name: str) -> str:

@@ -2,10 +2,10 @@
 
 Read `endpoint` first (a server, the place where it runs, and their names in a browser), then
 `scripts` (what runs on the host), `discovery` (what those scripts print) and `survey` (both in one
-round trip). `launch` with `launch_lock` and `configuration` starts a server, and with it the
+round trip). `launch` with `configuration` starts a server, and with it the
 `recorder`; `presence` lists the sessions of a host, `activity` what works in a container;
 `runtime_files` keeps secrets out of a saved image; `in_server` runs in the server's process.
-`locate` proves the far end of a forward; `api` and `kernel_socket` use a server through it.
+`locate` proves the far end of a forward; `api` uses a server through it.
 
 Jupyter makes the token, so no argument, variable or file of jlr holds it. A pid is never trusted: a
 server is its pid, its process's start time and the socket that the process holds. Browsers share

@@ -99,25 +99,30 @@ class Activity:
 
     def is_main(self, server: Server) -> bool:
         """Check that a server is the container's main process, with whose end all else ends."""
-        process = self._by_pid.get(server.pid)
-        above = self._by_pid.get(process.parent) if process else None
-        begun_by_init = above is not None and above.pid == 1 and above.program in _INITS
-        return server.pid == 1 or begun_by_init
+        process, first = self._by_pid.get(server.pid), self._by_pid.get(1)
+        by_init = process and first and process.parent == 1 and first.program in _INITS
+        return server.pid == 1 or bool(by_init)
 
     def others(self, servers: Iterable[Server], own_text: str) -> Iterator[str]:
         """Name what runs beside these servers; `own_text` is in all scripts of jlr's own."""
-        aside = self._below({self.own, *(server.pid for server in servers)})
-        for root in self._roots:
-            if root.pid in aside:
+        aside = more = {self.own, *(server.pid for server in servers)}
+        while more:
+            more = {each.pid for each in self.processes if each.parent in more} - aside
+            aside = aside | more
+        for root in self.processes:
+            above = self._by_pid.get(root.parent)
+            is_root = not root.adopts and (above is None or above.adopts)
+            if root.pid in aside or not is_root:
                 continue
             words = " ".join(root.words)
             if root.pid != 1 and any(ours in words for ours in (own_text, *OURS)):
                 continue
             if root.terminal and root.program in _SHELLS and root.pid != 1:
-                runs = self._foremost(root)
+                within = (each for each in self.processes if each.session == root.session)
+                below = (each for each in within if each.pid != root.pid and not each.adopts)
+                runs = next(below, root)
                 yield "an open shell" if runs is root else f"an open shell with {runs.shown}"
             else:
-                above = self._by_pid.get(root.parent)
                 kind = "job" if above is not None and above.adopts else "program"
                 yield from (f"the {kind} {each.shown}" for each in self._working(root, aside))
 
@@ -135,26 +140,6 @@ class Activity:
         # A script between two turns of its loop is known by its own name.
         pauses = any(each.program == "sleep" for each in works)
         yield from [root] if has_script and (pauses or not below) else works
-
-    def _foremost(self, shell: Process) -> Process:
-        within = (each for each in self.processes if each.session == shell.session)
-        runs = (each for each in within if each.pid != shell.pid and not each.adopts)
-        return next(runs, shell)
-
-    def _below(self, roots: set[int]) -> set[int]:
-        below, more = set(roots), set(roots)
-        while more:
-            more = {each.pid for each in self.processes if each.parent in more} - below
-            below |= more
-        return below
-
-    @property
-    def _roots(self) -> Iterator[Process]:
-        """The processes without a parent here, or with one that only adopts."""
-        for each in self.processes:
-            above = self._by_pid.get(each.parent)
-            if not each.adopts and (above is None or above.adopts):
-                yield each
 
     @cached_property
     def _by_pid(self) -> dict[int, Process]:

@@ -1,7 +1,9 @@
-"""Jupyter's REST API, through the local end of the forward.
+"""Jupyter's REST API and the WebSockets of its kernels, through the local end of the forward.
 
-The token goes into an `Authorization` header, which also skips XSRF and origin checks.
-Source: jupyter_server's REST API, https://jupyter-server.readthedocs.io/en/latest/developers/rest-api.html
+The token goes into an `Authorization` header, which also skips XSRF and origin checks. Servers of
+all versions speak JSON to a WebSocket that asks for no subprotocol.
+Source: https://jupyter-server.readthedocs.io/en/latest/developers/rest-api.html and
+https://jupyter-client.readthedocs.io/en/stable/messaging.html
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from jlremote.errors import JlrError, Unreachable
+from jlremote.errors import JlrError, NotFound, Unreachable
 from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.addresses import LOCALHOST, has_own_addresses, own_address
-from jlremote.place.host.contract import understood
+from jlremote.place.host.contract import ODD, understood
+from jlremote.text import listed, one_line
 from jlremote.times import utc
 from jlremote.untrusted import argument, document
 
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
 
 ANSWER_SECONDS = 30.0
-MOST_BYTES = 8 << 20
+MOST_BYTES = 8 << 20  # of an answer
+MOST_MESSAGE_BYTES = 256 << 20  # of one message: a video is one, too
 _KERNEL_ID = re.compile(r"[a-zA-Z0-9][\w-]{0,99}", re.ASCII)
 
 
@@ -76,10 +80,9 @@ class JupyterApi:
     hostname: str = LOCALHOST  # this machine's name in the requests
     address: str = LOCALHOST  # of the loopback, which is connected to
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Any:
         """Return `/api/status`; it needs the token, so an answer proves which server answers."""
-        answer: dict[str, Any] = self._request("GET", "api/status")
-        return answer
+        return self._request("GET", "api/status")
 
     def accepted_name(self, hostname: str) -> str:
         """Return the name for a browser: `hostname`, else the port's own address, or 127.0.0.1.
@@ -137,12 +140,9 @@ class JupyterApi:
 
     def terminals(self) -> int:
         """Return how many terminals are open; none where the server has no terminals."""
-        try:
-            answer = self._request("GET", "api/terminals?no_track_activity=1")
-            with understood("Jupyter"):
-                return len(answer)
-        except JlrError:
-            return 0
+        with suppress(JlrError), understood("Jupyter"):
+            return len(self._request("GET", "api/terminals?no_track_activity=1"))
+        return 0
 
     def kernel_specs(self) -> dict[str, dict[str, Any]]:
         """Return the contents of each `kernel.json` of the server, by the name of the kind."""
@@ -150,6 +150,12 @@ class JupyterApi:
         with understood("Jupyter"):
             kinds = answer["kernelspecs"].items()
             return {argument(str(name)): dict(content["spec"]) for name, content in kinds}
+
+    def refuse_unknown(self, kind: str, hint: str) -> None:
+        """Raise `NotFound` if the server has no kind of kernel of that name."""
+        if kind not in (kinds := self.kernel_specs()):
+            there = listed([f"`{one_line(each)}`" for each in kinds], 8) or "none"
+            raise NotFound(f"Jupyter has no kernel `{one_line(kind)}`, but {there}", hint=hint)
 
     def kernels_with_paths(self) -> tuple[Kernel, ...]:
         """Return the kernels of notebooks, consoles and `jlr exec`, the first one first."""
@@ -171,11 +177,6 @@ class JupyterApi:
             answer = self._request("POST", "api/sessions", asked)
         with understood("Jupyter"):
             return _kernel_id(answer if path is None else answer["kernel"])
-
-    def has_kernel(self, kernel: str) -> bool:
-        answer = self._request("GET", "api/kernels")
-        with understood("Jupyter"):
-            return any(kernel == each["id"] for each in answer)
 
     def interrupt_kernel(self, kernel: str) -> None:
         self._request("POST", f"api/kernels/{kernel}/interrupt")
@@ -207,6 +208,7 @@ class JupyterApi:
         # It takes longer to load than all of ours, and most commands ask no server.
         from http.client import HTTPConnection, HTTPException
 
+        silent = f"no answer from Jupyter through {self.address}:{self.local_port}"
         connection = HTTPConnection(self.address, self.local_port, timeout=self.timeout)
         text = None if content is None else json.dumps(content)
         headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
@@ -218,16 +220,13 @@ class JupyterApi:
                 response = connection.getresponse()
                 body = response.read(MOST_BYTES + 1)
         except (OSError, HTTPException) as error:
-            raise self._no_answer(str(error) or type(error).__name__) from error
+            why = str(error) or type(error).__name__
+            raise NoAnswer(f"{silent}: {why}") from error
         finally:
             connection.close()
         if late.is_set() or len(body) > MOST_BYTES:
-            raise self._no_answer("its answer does not end")
+            raise NoAnswer(f"{silent}: its answer does not end")
         return response, body
-
-    def _no_answer(self, reason: str) -> NoAnswer:
-        way = f"through {self.address}:{self.local_port}"
-        return NoAnswer(f"no answer from Jupyter {way}: {reason}")
 
 
 def _kernel_id(facts: dict[str, Any]) -> str:
@@ -259,3 +258,96 @@ def _limited(connected: socket.socket, seconds: float) -> Iterator[threading.Eve
         yield passed
     finally:
         timer.cancel()
+
+
+class NoWebSocket(Unreachable):
+    """HTTP passes the forward, and WebSocket does not."""
+
+
+class KernelSocket:
+    """The WebSocket of one kernel."""
+
+    def __init__(self, opened: Any) -> None:
+        self._socket = opened
+
+    def send(self, data: str | bytes) -> None:
+        """Send a message; raise `NoWebSocket` if the connection is lost."""
+        with _told_of_loss():
+            self._socket.send(data, 0x2 if isinstance(data, bytes) else 0x1)
+
+    def receive(self) -> str | bytes:
+        """Return the next message; raise `NoWebSocket` if the connection is lost."""
+        with _told_of_loss():
+            self._socket.settimeout(None)
+            data: str | bytes = self._socket.recv()
+        if not data:
+            raise NoWebSocket("Jupyter has closed the kernel's WebSocket")
+        return data
+
+    def close(self) -> None:
+        with _told_of_loss(), suppress(OSError):
+            self._socket.close(timeout=0)
+
+
+@contextmanager
+def _told_of_loss() -> Iterator[None]:
+    from websocket import WebSocketException
+
+    try:
+        yield
+    except (WebSocketException, OSError, *ODD) as error:
+        reason = str(error) or type(error).__name__
+        raise NoWebSocket(f"the kernel's WebSocket is lost: {reason}") from error
+
+
+def open_socket(
+    api: JupyterApi, kernel: str, session: str | None = None, received: int = 0
+) -> KernelSocket:
+    """Open a WebSocket, or raise `NoWebSocket`.
+
+    Under the same `session` Jupyter sends what it kept since the last one, and a server that jlr
+    launched goes on behind the messages that were `received` so far.
+    """
+    from websocket import WebSocket, WebSocketException, create_connection
+
+    class Bounded(WebSocket):
+        """Takes no more than `MOST_MESSAGE_BYTES` for one message: the library has no limit."""
+
+        left = MOST_MESSAGE_BYTES
+
+        def recv(self) -> Any:
+            self.left = MOST_MESSAGE_BYTES
+            return super().recv()
+
+        def _recv(self, bufsize: int) -> bytes:
+            data: bytes = super()._recv(bufsize)  # type: ignore[no-untyped-call]
+            self.left -= len(data)
+            if self.left < 0:
+                raise WebSocketException(f"a message of over {MOST_MESSAGE_BYTES >> 20} MiB")
+            return data
+
+    query = "" if session is None else f"?session_id={session}&received={received}"
+    base = f"{LOCALHOST}:{api.local_port}{quote(api.server.base_url)}"
+    try:
+        connected = socket.create_connection((LOCALHOST, api.local_port), api.timeout)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        opened = create_connection(
+            f"ws://{base}api/kernels/{kernel}/channels{query}",
+            header=[f"{name}: {value}" for name, value in api.headers.items()],
+            timeout=api.timeout,
+            # Its own would go to a proxy of the environment: `http_no_proxy` counts only with one
+            # that is given, https://github.com/websocket-client/websocket-client/issues/585
+            socket=connected,
+            suppress_origin=True,  # which limits the rate of output: see `in_server`
+            skip_utf8_validation=True,  # it takes a second for 5 MB; decoding says the same
+            redirect_limit=0,  # nor does the far side say where to connect
+            class_=Bounded,
+        )
+    except (WebSocketException, OSError) as error:
+        # The exception of a refused handshake quotes the whole answer.
+        reason = str(error).partition("-+-+-")[0].strip() or type(error).__name__
+        raise NoWebSocket(
+            f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}",
+            hint="`jlr logs` may say why",
+        ) from error
+    return KernelSocket(opened)

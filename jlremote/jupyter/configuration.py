@@ -79,6 +79,17 @@ _REACHED_BY_US = (
 # Tornado's own limit is 10 MiB: a longer message, as an answer to `input()`, ends the WebSocket.
 _LONG_MESSAGES = f"application.tornado_settings.update(dict(websocket_max_message_size={1 << 28}))"
 
+# Jupyter's own culling knows best what is idle. An open page does not keep an idle kernel: pages
+# stay open overnight while others wait for the GPU. Busy kernels and terminals are never ended, and
+# `in_server/newer.py` adds what else counts.
+_IDLE_STOP = """\
+settings.MappingKernelManager.cull_idle_timeout = {0}
+settings.MappingKernelManager.cull_interval = {1}
+settings.MappingKernelManager.cull_connected = True
+settings.MappingKernelManager.cull_busy = False
+application.shutdown_no_activity_timeout = {0}
+"""
+
 # Notebook 7 and nbclassic read this file, too, and must not apply it.
 _NOTEBOOK = """\
 import secrets
@@ -141,19 +152,18 @@ def files(
         _REACHED_BY_US,
         _PING,
         _LONG_MESSAGES,
-        *_idle_stop(idle_stop),
     )
     common = "".join(f"{line}\n" for line in settings)
+    if idle_stop:
+        common += _IDLE_STOP.format(idle_stop, min(idle_stop, LOOK_SECONDS))
     if socket is not None:
         # On a cluster's node all users of the cluster could connect to a port.
         common += _SOCKET.replace("SOCKET", socket).replace("OR_PORT", str(or_port))
     ours = [(module, act, '"PACKAGE"') for module, act in _OF_EACH]
-    own = {}
+    own, newer = {}, []
     if record:
         common += recorder.BEGIN + _EXPOSED
         own[recorder.PROGRAM_FILE] = recorder.program()
-    newer = []
-    if record:
         newer = [("newer", "note_cells", f'{_RECORDS}/cells"'), ("reloads", "show", f'{_RECORDS}"')]
     if idle_stop:
         newer.append(("newer", "keep", str(idle_stop)))
@@ -174,20 +184,3 @@ def files(
 def _run(parts: list[tuple[str, str, str]]) -> str:
     lines = (f'    ("jlr_{module}.py", "{act}", {argument}),\n' for module, act, argument in parts)
     return _PARTS.replace("PARTS", "".join(lines))
-
-
-def _idle_stop(seconds: int) -> tuple[str, ...]:
-    """Return the settings of Jupyter's own culling, which knows best what is idle.
-
-    An open page does not keep an idle kernel: pages stay open overnight while others wait for the
-    GPU. Busy kernels and terminals are never ended, and `in_server/newer.py` adds what else counts.
-    """
-    if not seconds:
-        return ()
-    return (
-        f"settings.MappingKernelManager.cull_idle_timeout = {seconds}",
-        f"settings.MappingKernelManager.cull_interval = {min(seconds, LOOK_SECONDS)}",
-        "settings.MappingKernelManager.cull_connected = True",
-        "settings.MappingKernelManager.cull_busy = False",
-        f"application.shutdown_no_activity_timeout = {seconds}",
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +12,8 @@ from jlremote.jupyter import recorder
 from jlremote.jupyter.endpoint import LAB, TREE, Server
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.scripts import SOCKET
-from jlremote.place.host.addresses import (
-    LOCALHOST,
-    LOCALHOST_6,
-    Listener,
-    listening_inodes,
-    read_listeners,
-    socket_inodes,
-)
+from jlremote.place.host import addresses
+from jlremote.place.host.addresses import LOCALHOST, Listener
 from jlremote.place.host.contract import FIELD, RECORD
 from jlremote.text import one_line
 from jlremote.untrusted import absolute_path, count, document, whole_number
@@ -55,71 +50,49 @@ class Findings:
 def read_probe(output: str) -> Findings:
     """Read the probe's output."""
     records = [record.split(FIELD) for record in output.split(RECORD)]
-    single = {record[0].strip(): record[1] for record in records if len(record) == 2}
-    place = _Probed(
-        single.get("directory", ""),
-        read_listeners(single.get("listening", "")),
-        single.get("sockets", ""),
-        single.get("idle-stop", "").strip(),
-    )
+    facts = {record[0].strip(): record[1].strip() for record in records if len(record) == 2}
+    said = defaultdict(str, facts)
+    listeners = addresses.read_listeners(said["listening"])
     servers: dict[int, Server] = {}
     for record in records:
         if record[0].strip() == "server":
             # Any program there can write such a file.
             with suppress(ValueError, IndexError, RecursionError):
-                server = _server(record, place)
+                server = _server(record, said, listeners)
                 servers.setdefault(server.pid, server)
-    status = single.get("exit", "").strip()
     return Findings(
-        place.directory,
-        single.get("jupyter", "").strip(),
-        count(status),
+        said["directory"],
+        said["jupyter"],
+        count(said["exit"]),
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
-        single.get("ended", "").strip(),
-        single.get("definition", "").strip(),
-        "joined" in single,
-        one_line(single.get("launcher", "").strip()),
+        said["ended"],
+        said["definition"],
+        "joined" in facts,
+        one_line(said["launcher"]),
         recorder.read(next((one for one in records if one[0].strip() == "recorder"), [])),
     )
 
 
-@dataclass(frozen=True)
-class _Probed:
-    directory: str
-    listeners: tuple[Listener, ...]
-    sockets: str  # rows of the kernel's table, of the sockets in the folder
-    idle_stop: str
-
-
-def _held(
-    listeners: tuple[Listener, ...], port: int, inodes: frozenset[str], *, ours: bool
-) -> tuple[Listener, ...]:
-    held = [
-        listener
-        for listener in listeners
-        if listener.port == port
-        # Another user's descriptors cannot be read, and then the port alone has to do. Those of
-        # jlr's own server can: a process that hides them got the pid after that server's end.
-        and (listener.inode in inodes or (not inodes and not ours))
-    ]
-    if not held:
-        raise ValueError("the process does not hold the port")
-    return tuple(held)
-
-
-def _server(record: list[str], place: _Probed) -> Server:
+def _server(record: list[str], said: dict[str, str], listeners: tuple[Listener, ...]) -> Server:
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
-    inodes = socket_inodes(descriptors)
-    ours = path.startswith(f"{place.directory}/runtime/")
+    inodes = addresses.socket_inodes(descriptors)
+    runtime = f"{said['directory']}/runtime"
+    ours = path.startswith(f"{runtime}/")
     held: tuple[Listener, ...] = ()
     if sock := str(facts.get("sock") or ""):
         folder, _, name = sock.rpartition("/")
-        own = folder == f"{place.directory}/runtime" and name.startswith(SOCKET)
-        if not own or not listening_inodes(place.sockets, sock) & inodes:
+        own = folder == runtime and name.startswith(SOCKET)
+        if not own or not addresses.listening_inodes(said["sockets"], sock) & inodes:
             raise ValueError("the process does not hold a socket of the session")
     else:
-        held = _held(place.listeners, facts["port"], inodes, ours=ours)
+        # Another user's descriptors cannot be read, and then the port alone has to do. Those of
+        # jlr's own server can: a process that hides them got the pid after that server's end.
+        by_port_alone = not inodes and not ours
+        at_port = (one for one in listeners if one.port == facts["port"])
+        held = tuple(one for one in at_port if by_port_alone or one.inode in inodes)
+        if not held:
+            raise ValueError("the process does not hold the port")
     return Server(
         pid=whole_number(pid),
         process_start=stat.rpartition(")")[2].split()[19],
@@ -133,7 +106,7 @@ def _server(record: list[str], place: _Probed) -> Server:
         loopback=_near(held),
         ours=ours,
         python=executable.partition(" -> ")[2].strip() or "python3",  # another user's is not told
-        idle_stop=(count(place.idle_stop) or 0) if ours else 0,
+        idle_stop=(count(said["idle-stop"]) or 0) if ours else 0,
         page=_page(path, words.split("\0")),
         sock=sock,
         secure=bool(facts.get("secure")),
@@ -145,7 +118,7 @@ def _near(held: tuple[Listener, ...]) -> str:
     """Return the address at which a server's own machine reaches one of its sockets."""
     bound = [one for one in held if one.is_ipv4]
     if held and not bound:
-        return LOCALHOST_6
+        return addresses.LOCALHOST_6
     anywhere = not bound or any(one.everywhere or one.address == LOCALHOST for one in bound)
     return LOCALHOST if anywhere else bound[0].address
 

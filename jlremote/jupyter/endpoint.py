@@ -92,19 +92,11 @@ class Endpoint:
 def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
     """Return the endpoint that `to_json` described."""
     server, target = message["server"], message["target"]
-    return Endpoint(
-        Place(**message["place"]),
-        message["port"],
-        None if server is None else Server(**server),
-        message["python"],
-        None if target is None else _target(**target),
-        message["on_host"],
-        message["until"],
-    )
-
-
-def _target(relay: list[str] | None, **facts: Any) -> Target:
-    return Target(relay=None if relay is None else tuple(relay), **facts)
+    if target is not None:
+        relay = target["relay"]
+        target = Target(**{**target, "relay": relay and tuple(relay)})
+    parts = {"place": Place(**message["place"]), "server": server and Server(**server)}
+    return Endpoint(**{**message, **parts, "target": target})
 
 
 WARNED_SECONDS = 900
@@ -136,13 +128,9 @@ def hostname(host: str, session: str, port: int | None = None) -> str:
     label = "-".join(words)
     plain = _SESSION.fullmatch(session) and _HOST.fullmatch(host)
     if not plain or len(label) > LONGEST_LABEL:
-        label = _shortened(words)
+        # Only these words have it; its last part, unlike a host, begins with 0.
+        digest = hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
+        begin = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
+        begin = begin[: LONGEST_LABEL - DIGITS - 2].rstrip("-")
+        label = f"{begin}-0{digest[:DIGITS]}".removeprefix("-")
     return f"{label}.localhost"
-
-
-def _shortened(words: tuple[str, ...]) -> str:
-    """Return a label that only these words have; its last part, unlike a host, begins with 0."""
-    digest = hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
-    begin = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
-    begin = begin[: LONGEST_LABEL - DIGITS - 2].rstrip("-")
-    return f"{begin}-0{digest[:DIGITS]}".removeprefix("-")

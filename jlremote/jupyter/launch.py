@@ -1,4 +1,13 @@
-"""The launch of JupyterLab, or of Notebook where that is missing, as text for `sh`."""
+"""The launch of JupyterLab, or of Notebook where that is missing, as text for `sh`.
+
+A launch that finds another one under way, or a Jupyter that a person or the container's own command
+began a moment ago, waits for that server and launches none.
+
+The lock is a symbolic link `launching-NUMBER` in the session's folder, made in one step. Its target
+names the shell that launches, by boot, pid and start time (see proc(5)), so it dies with its owner.
+Of several the highest number counts: to delete a dead one would be a race. An owner that launches
+nothing gives the lock back: its link gets a target that is no process, again in one step.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +15,39 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jlremote.jupyter import configuration, launch_lock, recorder
+from jlremote.jupyter import configuration, recorder, scripts
 from jlremote.jupyter.configuration import HOST_PORT
-from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
-from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
+from jlremote.place.host.addresses import LISTENING
+from jlremote.place.host.contract import PRINT_FIELD as FIELD
+from jlremote.place.host.contract import PRINT_RECORD as RECORD
+from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, pause
 from jlremote.place.runtimes.processes import PATH_FILE
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.scripts import variables
+
+WAIT_SECONDS = 120
+LAUNCH_SECONDS = 20
+JOINED_TURNS = 6
+ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
+NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
+OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for did not come up
+
+# The longest wait for another launch, and for a Jupyter that a person started.
+_UNDER_WAY_SECONDS = 120
+_STARTING_SECONDS = 60
+_TRIES = 20
+_CLOCK_TICKS = 100  # a second: USER_HZ, the same on all architectures that run containers
+
+# A server's program among the first words of a command line, or a wrapper that will run one: an
+# init, an image's entrypoint, `sh -c`. The `jupyter` command becomes the program that it names.
+_WORDS = 8
+_SERVER = (
+    "(^|[ /])(jupyter[-_ ](lab|labhub|notebook|nbclassic|server)|jupyterhub-singleuser|"
+    r"start-(notebook|singleuser)(\.sh|\.py)?|-m (jupyterlab|notebook|nbclassic))( |$)"
+)
+# On a shared host only a server with the session's own folder counts.
+_OF_SESSION = """\
+tr '\\0' '\\n' <"$1/environ" 2>/dev/null | grep -qxF "JUPYTER_RUNTIME_DIR=$directory/runtime\""""
 
 # Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
 # `jupyter-lab` comes first: the `jupyter` command needs a tenth of a second to find it.
@@ -101,19 +136,19 @@ class Launch:
             .replace("PATH_FILE", PATH_FILE)
             .replace("FIND_JUPYTER\n", self.jupyter + opening)
             .replace("KEEP_ODD_VARIABLES\n", KEEP_ODD_VARIABLES)
-            .replace("LAUNCH_MARK", LAUNCH_MARK)
+            .replace("LAUNCH_MARK", scripts.LAUNCH_MARK)
             .replace("OPTIONS", shlex.join(options))
         )
-        beginning = f"launch={shlex.quote(self.id)}\n{launch_lock.functions(self.runtime)}"
+        beginning = f"launch={shlex.quote(self.id)}\n{_lock_functions(self.runtime)}"
         turn = _TURN.replace("IS_STARTING", "is_starting" if self.join else "false")
-        return session_directory(self.runtime, self.name) + beginning + turn + script
+        return scripts.session_directory(self.runtime, self.name) + beginning + turn + script
 
     def _settings(self) -> str:
         files = configuration.files(
             self.name,
             self.hostname,
             self.idle_stop,
-            socket=f"{SOCKET}{self.id}" if self.on_socket else None,
+            socket=f"{scripts.SOCKET}{self.id}" if self.on_socket else None,
             or_port=not self.runtime.in_jobs,
             record=self.record,
         )
@@ -179,8 +214,159 @@ echo "$status" >"$directory/exit"
 def launch_once(runtime: Runtime, name: str, launch_id: str, launching: str) -> str:
     """Return a new container's own command: it runs `launching` at the first start only."""
     # In a subshell, whose `exit` does not end the container.
+    folder = scripts.session_directory(runtime, name)
     return (
-        f"(\n{session_directory(runtime, name)}once=$directory/once-{shlex.quote(launch_id)}\n"
+        f"(\n{folder}once=$directory/once-{shlex.quote(launch_id)}\n"
         f'[ ! -e "$once" ] || exit 0\n'
         f'umask 077; mkdir -p "$directory" && : >"$once"\n{launching})\n'
     )
+
+
+def wait_and_probe(
+    runtime: Runtime, name: str, launch_id: str, *, patience: float = LAUNCH_SECONDS
+) -> str:
+    """Return the script that waits until the server listens or has ended, then probes.
+
+    It fails at once if the session's folder cannot be written to, and after `patience` seconds if
+    the launch, in the background, has not begun. If the launch has joined another one, it waits for
+    that server, and fails with `OTHER_ENDED` if that ends instead.
+    """
+    files, seconds = scripts.runtime_files(runtime), WAIT_SECONDS + patience - LAUNCH_SECONDS
+    return (
+        scripts.session_directory(runtime, name)
+        + f"""\
+umask 077
+mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
+  {{ rm -f "$directory/room"; exit {scripts.NO_FOLDER}; }}
+rm -f "$directory/room"
+{_lock_functions(runtime)}listens() {{
+  case $1 in
+  *'"sock": "'"$directory"/*) {scripts.SOCKETS} >/dev/null; return;;
+  *'"sock": "/'*) return 0;;
+  esac
+  port=${{1#*port?: }}
+  port=$(printf ':%04X ' "${{port%%[!0-9]*}}")
+  {LISTENING} | grep -q "$port"
+}}
+serves() {{
+  pid=${{1##*-}}
+  [ -d "/proc/${{pid%.json}}" ] || return
+  text=$(cat "$1" 2>/dev/null)
+  # A file with its last brace is complete. jupyter_server 2 listens a moment after writing it.
+  case $text in *'}}') listens "$text";; *) return 1;; esac
+}}
+wanted={shlex.quote(launch_id)} launched='' turns=0
+while [ "$turns" -lt {seconds * scripts.POLLS_A_SECOND:.0f} ]; do
+  # `read` is built into the shell: starting programs would slow down the server's start.
+  [ "$launched" = "$wanted" ] || {{ read -r launched <"$directory/launch"; }} 2>/dev/null
+  if [ "$launched" = "$wanted" ]; then
+    [ ! -e "$directory/exit" ] || break
+    for file in {scripts.OWN_FILES}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+  elif [ -e "$directory/joined-$wanted" ]; then
+    # Seldom, as each look starts programs.
+    turns=$((turns + {JOINED_TURNS - 1})); {pause((JOINED_TURNS - 1) / scripts.POLLS_A_SECOND)}
+    if lock_held; then
+      for file in {scripts.OWN_FILES}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+    else
+      for file in {files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+      is_starting || {{ rm -f "$directory/joined-$wanted"; exit {OTHER_ENDED}; }}
+    fi
+  elif [ "$turns" -gt {patience * scripts.POLLS_A_SECOND:.0f} ]; then exit {NOT_LAUNCHED}; fi
+  turns=$((turns + 1))
+  {pause(1 / scripts.POLLS_A_SECOND)}
+done
+"""
+        + f"""[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'\n"""
+        + scripts.probe_here(runtime, name)
+    )
+
+
+def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
+    """Return the script that ends the server of one launch, also before it has started."""
+    return scripts.session_directory(runtime, name) + (
+        f"launch={shlex.quote(launch_id)} launched=''\n"
+        '[ ! -e "$directory/shared-$launch" ] || exit 0\n'
+        'umask 077; mkdir -p "$directory" && : >"$directory/abandoned-$launch"\n'
+        'pid=$(cat "$directory/pid-$launch" 2>/dev/null) && kill "$pid"\n'
+        '{ read -r launched <"$directory/launch"; } 2>/dev/null\n'
+        '[ "$launched" != "$launch" ] || rm -rf "$directory/runtime" "$directory/config"\n'
+    )
+
+
+def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
+    """Return the script that says whether a launch joined another one, or another joined it."""
+    return scripts.session_directory(runtime, name) + (
+        f"launch={shlex.quote(launch_id)}\n"
+        '[ -e "$directory/shared-$launch" ] || [ -e "$directory/joined-$launch" ]\n'
+    )
+
+
+def unjoin(runtime: Runtime, name: str, launch_id: str) -> str:
+    """Return the script that takes back that a launch joined another one, before it tries again."""
+    return scripts.session_directory(runtime, name) + f'rm -f "$directory"/joined-{launch_id}\n'
+
+
+def _lock_functions(runtime: Runtime) -> str:
+    """Return shell functions that need `$directory`.
+
+    `lock_held` says whether a launch is under way, and sets `holder`; `take_lock` takes the lock
+    for the launch `$launch`, or fails; `give_lock_back` is for one that launches nothing;
+    `is_starting` says whether a server of this user is starting.
+    """
+    return _FUNCTIONS.replace("OF_SESSION", ":" if runtime.has_containers else _OF_SESSION)
+
+
+# `identify` sets `process` and its `age` in seconds; it fails for one that has ended.
+_FUNCTIONS = f"""\
+{{ read -r boot </proc/sys/kernel/random/boot_id; }} 2>/dev/null
+identify() {{
+  {{ read -r stat <"/proc/$1/stat"; }} 2>/dev/null || return
+  set -- "${{stat%% *}}" ${{stat##*) }}
+  [ "$2" != Z ] || return
+  process=$boot:$1; shift 20; process=$process:$1
+  read -r uptime nothing </proc/uptime
+  age=$((${{uptime%%.*}} - $1 / {_CLOCK_TICKS}))
+}}
+last_lock() {{
+  number=0
+  for lock in "$directory"/launching-*; do
+    [ ! -L "$lock" ] || [ "${{lock##*-}}" -le "$number" ] || number=${{lock##*-}}
+  done
+}}
+lock_held() {{
+  last_lock
+  holder=$(readlink "$directory/launching-$number") || return
+  pid=${{holder#*:}}; pid=${{pid%%:*}}
+  identify "$pid" && [ "$process" = "${{holder%:*}}" ] && [ "$age" -lt {_UNDER_WAY_SECONDS} ]
+}}
+take_lock() {{
+  tries=0
+  identify self || return
+  me=$process:$launch
+  until lock_held; do
+    own=$((number + 1)) tries=$((tries + 1))
+    [ "$tries" -lt {_TRIES} ] || exit 1
+    ln -s "$me" "$directory/launching-$own" 2>/dev/null || continue
+    last_lock
+    if [ "$number" = "$own" ]; then
+      for lock in "$directory"/launching-*; do [ "${{lock##*-}}" = "$own" ] || rm -f "$lock"; done
+      return 0
+    fi
+    rm -f "$directory/launching-$own"
+  done
+  return 1
+}}
+give_lock_back() {{
+  ln -s none "$directory/returned-$launch" &&
+    mv -f "$directory/returned-$launch" "$directory/launching-$own"
+}}
+of_session() {{ OF_SESSION; }}
+is_starting() {{
+  for each in /proc/[0-9]*; do
+    [ -r "$each/environ" ] && identify "${{each##*/}}" && [ "$age" -lt {_STARTING_SECONDS} ] &&
+      of_session "$each" && tr '\\0\\n' '  ' <"$each/cmdline" 2>/dev/null |
+      cut -d ' ' -f 1-{_WORDS} | grep -qE '{_SERVER}' && return
+  done
+  return 1
+}}
+"""

@@ -9,32 +9,22 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.survey import (
-    ContainerGone,
-    ContainerRestarted,
-    Survey,
     gone,
     refuse_halted,
     survey,
 )
-from jlremote.place.host.addresses import (
-    LISTENING,
-    LOCALHOST,
-    LOOPBACK,
-    Listener,
-    Target,
-    read_listeners,
-    socket_inodes,
-)
+from jlremote.place.host import addresses
+from jlremote.place.host.addresses import LOCALHOST, Listener, Target
 from jlremote.place.host.contract import FIELD, RECORD, Host
 from jlremote.place.runtimes.place import Place, of_container
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.untrusted import whole_number
 
 _PROBE = rf"""
-listening=$({LISTENING} | grep ':PORT [0-9A-F]*:0000 ')
+listening=$({addresses.LISTENING} | grep ':PORT [0-9A-F]*:0000 ')
 set --
 if [ -n "$listening" ]; then
   for process in /proc/[0-9]*; do
@@ -68,10 +58,10 @@ def read_listening(output: str) -> Listeners:
     records = (record.partition(FIELD) for record in output.split(RECORD))
     facts = {name.strip(): value.strip() for name, _, value in records}
     try:
-        listeners = read_listeners(facts["listening"])
+        listeners = addresses.read_listeners(facts["listening"])
         # As the kernel does: the nearer address wins, and IPv4 over what also takes IPv4.
         ranked = sorted(listeners, key=lambda each: (each.everywhere, not each.is_ipv4))
-        user, held = whole_number(facts["user"]), socket_inodes(facts["held"])
+        user, held = whole_number(facts["user"]), addresses.socket_inodes(facts["held"])
         return Listeners(user, facts["python"], tuple(ranked), held)
     except (KeyError, ValueError) as nonsense:
         raise JlrError(f"cannot read the list of what listens there: {nonsense!r}") from nonsense
@@ -85,28 +75,12 @@ LOOK_PAUSE_SECONDS = 0.4
 FIRST_PERSON = 1000
 
 
-class NothingListens(JlrError):
-    """Nothing listens on the port yet, or no more."""
-
-    state = "closed"
-
-
-class PortTaken(JlrError):
-    """What listens on the port is not the session's."""
-
-    state = "taken"
-
-
 def locate(host: Host, known: Endpoint) -> Endpoint:
     """Return an endpoint with its present way, once the far end is proved again.
 
-    In a container the server may be another one, which the user has started there since.
-
-    Raises:
-        JlrError: the container is another one, was restarted or does not run (`same_container`),
-            or the server is gone (`survey.gone`).
-        NothingListens: nothing listens on the further port so far.
-        PortTaken: another user's program, or another container's, listens on it.
+    In a container the server may be another one, which the user has started there since. It raises
+    what `same_container` and `survey.gone` tell; of a further port, that nothing listens there so
+    far (state `closed`), or another user's or container's program (`taken`).
     """
     runtime = known.place.runtime
     if known.server is None:
@@ -119,8 +93,11 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
     for _ in range(LOOKS):
         surveyed = survey(host, runtime, place.name)
         container = same_container(host.name, place, runtime, surveyed.container)
-        same = next((one for one in surveyed.servers if one.identity == known.identity), None)
-        server = same or (None if surveyed.launched_by else _another(container, surveyed))
+        server = next((one for one in surveyed.servers if one.identity == known.identity), None)
+        is_shared = container.on_host_network and not container.in_job
+        # On a network that users share, another one may be another user's.
+        if server is None and not surveyed.launched_by and not is_shared:
+            server = next((one for one in surveyed.servers if one.token), None)
         if server is not None:
             endpoint = server_endpoint(runtime, container, server)
             wrong = _wrong_on_node(host, runtime, endpoint)
@@ -144,8 +121,12 @@ def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError
         return JlrError(f"cannot see what listens on the node of `{name}`: {looked.complaint}")
     on = read_listening(looked.stdout)
     if any(one.user != on.user for one in on.sockets):
-        return PortTaken(f"another user's program listens on port {port} of the node of `{name}`")
-    return None if on.sockets else NothingListens(f"Jupyter of `{name}` no longer listens")
+        return JlrError(
+            f"another user's program listens on port {port} of the node of `{name}`", state="taken"
+        )
+    return (
+        None if on.sockets else JlrError(f"Jupyter of `{name}` no longer listens", state="closed")
+    )
 
 
 def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
@@ -163,28 +144,18 @@ def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
 def same_container(
     host: str, place: Place, runtime: Runtime, container: Container | None
 ) -> Container:
-    """Return the container if it still runs as it did when it was located.
-
-    Raises:
-        JlrError: it does not run (`refuse_halted`), or it or the host is another one
-            (`ContainerGone`) or was restarted (`ContainerRestarted`).
-    """
+    """Return the container if it still runs as when it was located, else raise `JlrError`."""
     container = refuse_halted(host, place.name, runtime, container)
     again = f"start the session again: `jlr start {host} {place.name}`"
     if container.id != place.container_id:  # behind one name may be several machines
-        raise ContainerGone("the host was replaced by another machine", hint=again)
+        raise NotFound(
+            "the host was replaced by another machine", hint=again, state="container-gone"
+        )
     # A job has a successor of the same name, with the session's local port.
     if container.started_at != place.started_at and not container.in_job:
         what = f"the container `{place.name}`" if place.runtime_name != "none" else "the host"
-        raise ContainerRestarted(f"{what} was restarted", hint=again)
+        raise JlrError(f"{what} was restarted", hint=again, state="restarted")
     return container
-
-
-def _another(container: Container, surveyed: Survey) -> Server | None:
-    """Return another server of the container, unless other users may have started it."""
-    if container.on_host_network and not container.in_job:
-        return None
-    return next((server for server in surveyed.servers if server.token), None)
 
 
 def server_endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:
@@ -204,7 +175,7 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
     elif container.node and not server.loopback_only:  # by `--reach tcp`
         target = Target(container.node, server.port, node=True)
     elif container.on_host_network:
-        near = server.loopback if server.loopback in LOOPBACK else LOCALHOST
+        near = server.loopback if server.loopback in addresses.LOOPBACK else LOCALHOST
         target = Target(near, server.port)
     elif address and not server.loopback_only:
         target = Target(address, server.port, network=network)
@@ -215,21 +186,19 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
 
 
 def port_target(known: Endpoint, runtime: Runtime, container: Container, on: Listeners) -> Target:
-    """Return the way to the first of the listeners on a further port.
-
-    Raises:
-        NothingListens, PortTaken: as of `locate`.
-        JlrError: a relay is needed, and no Python is there to run it.
-    """
+    """Return the way to the first of the listeners on a further port, or raise as `locate` does."""
     if not on.sockets:
-        raise NothingListens(
+        raise JlrError(
             f"nothing listens on port {known.port} of `{known.place.name}`",
             hint="start the program; this address works from then on",
+            state="closed",
         )
     near = LOCALHOST if on.sockets[0].everywhere else on.sockets[0].address
     own_network = bool(container.addresses) and LOCALHOST not in container.addresses
     if own_network:
-        reached = _from_the_host(container, on.sockets)
+        bound = {socket.address for socket in on.sockets}
+        anywhere = any(socket.everywhere for socket in on.sockets)
+        reached = next((own for own in container.alone_on if anywhere or own in bound), None)
         if reached is not None:
             return Target(reached, known.port, network=container.alone_on[reached])
     else:
@@ -252,12 +221,6 @@ def _relayed(runtime: Runtime, container: Container, near: str, port: int, pytho
     return Target(near, port, relay, node=runtime.in_jobs)
 
 
-def _from_the_host(container: Container, listeners: tuple[Listener, ...]) -> str | None:
-    bound = {listener.address for listener in listeners}
-    anywhere = any(listener.everywhere for listener in listeners)
-    return next((a for a in container.alone_on if anywhere or a in bound), None)
-
-
 def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
     first = on.sockets[0]
     if first.inode in on.held if runtime.has_containers else first.user == on.user:
@@ -265,7 +228,8 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
     if known.on_host and first.user < FIRST_PERSON:
         return
     owner = "another container or program" if runtime.has_containers else "another user's program"
-    raise PortTaken(
+    raise JlrError(
         f"{owner} listens on port {known.port}, and not a program of `{known.place.name}`",
         hint="let your program listen on another port, and forward that one",
+        state="taken",
     )

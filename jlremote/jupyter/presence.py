@@ -14,7 +14,7 @@ from jlremote.place.host.contract import GROUP, USER_LABEL, Host
 from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.engine_containers import ListedContainer, list_script, read_list
-from jlremote.place.runtimes.runtime import WHO, Runtime
+from jlremote.place.runtimes.runtime import WHO
 from jlremote.place.runtimes.table import OF_PROCESSES
 from jlremote.text import is_name
 
@@ -49,20 +49,18 @@ class Presence:
 def look(host: Host, engine: Engine) -> Presence:
     """List the containers and sessions of a host, in one round trip."""
     steps = WHO | {"containers": list_script(engine)}
-    done = host.run(
-        steps | {runtime.name: scripts.own_servers(runtime) for runtime in OF_PROCESSES}
-    )
-    bare = tuple(
-        one for each in OF_PROCESSES for one in _of_processes(each, done[each.name].stdout)
-    )
+    steps |= {runtime.name: scripts.own_servers(runtime) for runtime in OF_PROCESSES}
+    done = host.run(steps)
+    names = [runtime.name for runtime in OF_PROCESSES]
+    bare = tuple(one for name in names for one in _bare(name, done[name].stdout))
     try:
         containers = read_list(engine, done["containers"])
     except JlrError as failure:
         return Presence((), bare, failure)
     user = done["user"].stdout.strip()
     mine = (one for one in containers if (_user(one) or user) == user)
-    present = (_session(engine, glimpse) for glimpse in mine)
-    sessions = (*(one for one in present if one), *bare)
+    known = (one for one in mine if is_session(one) and is_name(one.container.name))
+    sessions = (*(_session(engine, one) for one in known), *bare)
     return Presence(containers, sessions, runtime=engine.name)
 
 
@@ -98,19 +96,17 @@ def is_session(glimpse: ListedContainer) -> bool:
     return launched or glimpse.container.is_session
 
 
-def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
-    if not is_session(glimpse) or not is_name(glimpse.container.name):
-        return None
+def _session(engine: Engine, glimpse: ListedContainer) -> Present:
     made, runs = glimpse.container, runs_jupyter(glimpse)
     halted = glimpse.status if glimpse.status in HALTED else ""
     return Present(made.name, engine.name, runs, made.image, made.gpus, halted)
 
 
-def _of_processes(runtime: Runtime, output: str) -> Iterator[Present]:
+def _bare(runtime: str, output: str) -> Iterator[Present]:
     for findings in map(read_probe, output.split(GROUP)):
         name, image, gpus = findings.directory.rpartition("/")[2], None, None
         if findings.definition:
             with suppress(ValueError, LookupError, TypeError):  # written by hand
                 image, gpus, _ = processes.read_definition(findings.definition)
         if findings.servers and is_name(name):
-            yield Present(name, runtime.name, jupyter=True, image=image, gpus=gpus)
+            yield Present(name, runtime, jupyter=True, image=image, gpus=gpus)

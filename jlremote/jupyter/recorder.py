@@ -96,12 +96,10 @@ NOT_RECORDED = Recording()
 
 def read(fields: list[str]) -> Recording:
     """Read the record that `LOOK` prints."""
-    own, stat, now, running, server = [""] * 5 if len(fields) < 6 else fields[1:6]
+    own, stat, now, running, server = fields[1:6] if len(fields) > 5 else [""] * 5
     words = own.split()
-    if words == ["off"]:
-        return Recording("off")
     if len(words) != 4:
-        return NOT_RECORDED
+        return Recording("off") if words == ["off"] else NOT_RECORDED
     alive = _is_alive(stat, words[1])
     since: dict[str, float] = {}
     with suppress(ValueError, LookupError, TypeError, AttributeError):

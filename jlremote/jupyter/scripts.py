@@ -1,4 +1,4 @@
-"""Scripts for `sh` that find, await, end and clear a session's server.
+"""Scripts for `sh` that find, watch, end and clear a session's server.
 
 Each session has a folder on the server's side (0700):
 
@@ -7,7 +7,7 @@ Each session has a folder on the server's side (0700):
 - `launch`, `user`: which launch wrote these files, and the user of the host who began it
 - `jupyter.log`; `idle-stop`: the idle time in seconds; `awake`: what keeps the server
 - `exit`: the exit status once it has ended; `ended`: `stopped` by a command, or `idle`
-- `launching-…`: the lock of a launch (see `launch_lock`); `joined-LAUNCH`: the launch waits for a
+- `launching-…`: the lock of a launch (see `launch`); `joined-LAUNCH`: the launch waits for a
   server that another began; `shared-LAUNCH`: another waits for the server of this launch
 - `output/`: what cells printed (see the room `output`)
 
@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
 
-from jlremote.jupyter import launch_lock, recorder
+from jlremote.jupyter import recorder
 from jlremote.place.host.addresses import LISTENING, LISTENING_UNIX
 from jlremote.place.host.contract import PRINT_FIELD as FIELD
 from jlremote.place.host.contract import PRINT_GROUP as GROUP
 from jlremote.place.host.contract import PRINT_RECORD as RECORD
-from jlremote.place.host.shell_text import pause, until_hang_up, wait_while
+from jlremote.place.host.shell_text import until_hang_up, wait_while
 from jlremote.place.runtimes.on_node import JOBS, PROBE
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.scripts import variables
@@ -35,22 +34,14 @@ from jlremote.place.runtimes.scripts import variables
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
 # The user who began it, there as well; see `launch`.
 LAUNCHER = re.compile(r'printf %s (\S+) >"\$directory/user"')
-WAIT_SECONDS = 120
-LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
-JOINED_TURNS = 6
-ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
 NO_FOLDER = variables.NO_FOLDER
-NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 ENDED = "ended"
-OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for did not come up
 
 # Begins the name of a server's socket in the runtime folder; the id of its launch follows, so a
 # forward to an earlier server meets no other one. A socket's path has 107 bytes at most.
 SOCKET = "sock-"
-_SOCKETS = f"""{LISTENING_UNIX} | grep -F " $directory/runtime/{SOCKET}\""""
-# The runtime files of JupyterLab 3 and later and Notebook 7; of JupyterLab 2 and Notebook 6.
-KINDS = ("jpserver", "nbserver")
+SOCKETS = f"""{LISTENING_UNIX} | grep -F " $directory/runtime/{SOCKET}\""""
 
 
 def session_directory(runtime: Runtime, name: str) -> str:
@@ -80,7 +71,7 @@ def own_servers(runtime: Runtime) -> str:
     return f"""\
 for directory in "{runtime.servers_folder}"/*; do
 [ -d "$directory/runtime" ] || continue
-{_PROBE.replace("FILES", _runtime_files((_OWN_FOLDER,)))}
+{_PROBE.replace("FILES", OWN_FILES)}
 printf 'definition{FIELD}%s{RECORD}' "$(cat "$directory/container.json" 2>/dev/null)"
 printf '{GROUP}'
 done
@@ -100,27 +91,14 @@ def probe(runtime: Runtime, name: str) -> str:
 
 def probe_here(runtime: Runtime, name: str) -> str:
     """Return the script of `probe` for the machine that has the server's process."""
-    files = _runtime_files(_folders(runtime))
-    return session_directory(runtime, name) + _PROBE.replace("FILES", files)
+    return session_directory(runtime, name) + _PROBE.replace("FILES", runtime_files(runtime))
 
 
 def record(runtime: Runtime, name: str, pid: int, called: str) -> str:
     """Return the script that records what the kernels of a server publish, until that ends."""
-    files = _runtime_files(_folders(runtime))
-    return session_directory(runtime, name) + recorder.beside(files, pid, called)
+    return session_directory(runtime, name) + recorder.beside(runtime_files(runtime), pid, called)
 
 
-def look_at_recorder(runtime: Runtime, name: str) -> str:
-    """Return the script that prints the record of `jupyter.recorder`."""
-    return session_directory(runtime, name) + recorder.LOOK
-
-
-def look_at_use(runtime: Runtime, name: str) -> str:
-    """Return the script that prints what keeps a server with an idle stop, a reason a line."""
-    return session_directory(runtime, name) + 'cat "$directory/awake" 2>/dev/null; :\n'
-
-
-_OWN_FOLDER = '"$directory"/runtime'
 FOREIGN_FOLDERS = (
     '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',
     '"${XDG_RUNTIME_DIR:-/nonexistent}"/jupyter',
@@ -144,22 +122,27 @@ done 2>/dev/null | tr '\0' '\n' | sed -n '
 TOLD_FOLDERS = _TOLD.replace("FILES", "")
 
 
-def _folders(runtime: Runtime) -> tuple[str, ...]:
-    return (_OWN_FOLDER, *(FOREIGN_FOLDERS if runtime.has_containers else ()))
+# The runtime files of JupyterLab 3 and later and Notebook 7; of JupyterLab 2 and Notebook 6.
+_KINDS = ("jpserver-*.json", "nbserver-*.json")
+OWN_FILES = " ".join(f'"$directory"/runtime/{kind}' for kind in _KINDS)
+_FOREIGN_FILES = " ".join(
+    (
+        *(f"{folder}/{kind}" for folder in FOREIGN_FOLDERS for kind in _KINDS),
+        _TOLD.replace("FILES", "/[jn]?server-*.json"),
+    )
+)
 
 
-def _runtime_files(folders: Sequence[str]) -> str:
-    files = [f"{folder}/{kind}-*.json" for folder in folders for kind in KINDS]
-    if FOREIGN_FOLDERS[0] in folders:
-        files.append(_TOLD.replace("FILES", "/[jn]?server-*.json"))
-    return " ".join(files)
+def runtime_files(runtime: Runtime) -> str:
+    """Return the patterns of the runtime files of a session, of any server in a container."""
+    return f"{OWN_FILES} {_FOREIGN_FILES}" if runtime.has_containers else OWN_FILES
 
 
 def until_foreign_server(then: str) -> str:
     """Return shell text that runs `then` if a server runs that jlr did not launch."""
     # A file that ends in `}` is complete.
     return (
-        f"for file in {_runtime_files(FOREIGN_FOLDERS)}; do\n"
+        f"for file in {_FOREIGN_FILES}; do\n"
         f"""  [ ! -e "$file" ] || case $(cat "$file") in *'}}') {then};; esac\n"""
         "done"
     )
@@ -186,7 +169,7 @@ printf 'idle-stop{FIELD}%s{RECORD}' "$(cat "$directory/idle-stop" 2>/dev/null)"
 printf 'launcher{FIELD}%s{RECORD}' "$(cat "$directory/user" 2>/dev/null)"
 {recorder.LOOK}for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
-printf 'sockets{FIELD}%s{RECORD}' "$({_SOCKETS})"
+printf 'sockets{FIELD}%s{RECORD}' "$({SOCKETS})"
 printf 'directory{FIELD}%s{RECORD}' "$directory"  # the last: without it, an answer is cut
 """
 
@@ -198,66 +181,6 @@ if [ -e "$job/{PROBE}" ] && [ ! -e "$job/exit" ] && [ ! -e "$job/ending" ]; then
 else
 {_PROBE.replace("FILES", "")}fi
 """
-
-
-def wait_and_probe(
-    runtime: Runtime, name: str, launch_id: str, *, patience: float = LAUNCH_SECONDS
-) -> str:
-    """Return the script that waits until the server listens or has ended, then probes.
-
-    It fails at once if the session's folder cannot be written to, and after `patience` seconds if
-    the launch, in the background, has not begun. If the launch has joined another one, it waits for
-    that server, and fails with `OTHER_ENDED` if that ends instead.
-    """
-    own_files, files = _runtime_files((_OWN_FOLDER,)), _runtime_files(_folders(runtime))
-    seconds = WAIT_SECONDS + patience - LAUNCH_SECONDS
-    return (
-        session_directory(runtime, name)
-        + f"""\
-umask 077
-mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
-  {{ rm -f "$directory/room"; exit {NO_FOLDER}; }}
-rm -f "$directory/room"
-{launch_lock.functions(runtime)}listens() {{
-  case $1 in
-  *'"sock": "'"$directory"/*) {_SOCKETS} >/dev/null; return;;
-  *'"sock": "/'*) return 0;;
-  esac
-  port=${{1#*port?: }}
-  port=$(printf ':%04X ' "${{port%%[!0-9]*}}")
-  {LISTENING} | grep -q "$port"
-}}
-serves() {{
-  pid=${{1##*-}}
-  [ -d "/proc/${{pid%.json}}" ] || return
-  text=$(cat "$1" 2>/dev/null)
-  # A file with its last brace is complete. jupyter_server 2 listens a moment after writing it.
-  case $text in *'}}') listens "$text";; *) return 1;; esac
-}}
-wanted={shlex.quote(launch_id)} launched='' turns=0
-while [ "$turns" -lt {seconds * POLLS_A_SECOND:.0f} ]; do
-  # `read` is built into the shell: starting programs would slow down the server's start.
-  [ "$launched" = "$wanted" ] || {{ read -r launched <"$directory/launch"; }} 2>/dev/null
-  if [ "$launched" = "$wanted" ]; then
-    [ ! -e "$directory/exit" ] || break
-    for file in {own_files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
-  elif [ -e "$directory/joined-$wanted" ]; then
-    # Seldom, as each look starts programs.
-    turns=$((turns + {JOINED_TURNS - 1})); {pause((JOINED_TURNS - 1) / POLLS_A_SECOND)}
-    if lock_held; then
-      for file in {own_files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
-    else
-      for file in {files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
-      is_starting || {{ rm -f "$directory/joined-$wanted"; exit {OTHER_ENDED}; }}
-    fi
-  elif [ "$turns" -gt {patience * POLLS_A_SECOND:.0f} ]; then exit {NOT_LAUNCHED}; fi
-  turns=$((turns + 1))
-  {pause(1 / POLLS_A_SECOND)}
-done
-"""
-        + f"""[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'\n"""
-        + probe_here(runtime, name)
-    )
 
 
 def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: int = 10) -> str:
@@ -296,31 +219,6 @@ while same; do
 done
 printf '{ENDED}{GROUP}'"""
     return session_directory(runtime, name) + until_hang_up(f"{{ {looking}; }}")
-
-
-def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that ends the server of one launch, also before it has started."""
-    return session_directory(runtime, name) + (
-        f"launch={shlex.quote(launch_id)} launched=''\n"
-        '[ ! -e "$directory/shared-$launch" ] || exit 0\n'
-        'umask 077; mkdir -p "$directory" && : >"$directory/abandoned-$launch"\n'
-        'pid=$(cat "$directory/pid-$launch" 2>/dev/null) && kill "$pid"\n'
-        '{ read -r launched <"$directory/launch"; } 2>/dev/null\n'
-        '[ "$launched" != "$launch" ] || rm -rf "$directory/runtime" "$directory/config"\n'
-    )
-
-
-def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that says whether a launch joined another one, or another joined it."""
-    return session_directory(runtime, name) + (
-        f"launch={shlex.quote(launch_id)}\n"
-        '[ -e "$directory/shared-$launch" ] || [ -e "$directory/joined-$launch" ]\n'
-    )
-
-
-def unjoin(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that takes back that a launch joined another one, before it tries again."""
-    return session_directory(runtime, name) + f'rm -f "$directory"/joined-{launch_id}\n'
 
 
 def clear(runtime: Runtime, name: str) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.jupyter import scripts
@@ -16,72 +14,6 @@ from jlremote.place.runtimes.engine import engine_gpus
 from jlremote.place.runtimes.on_node import IDLE, SHUT_DOWN, STOPPED
 from jlremote.place.runtimes.runtime import KILLED, Container, Runtime
 from jlremote.text import is_name, one_line
-
-
-class ContainerGone(NotFound):
-    """The container of a session was removed or replaced."""
-
-    state = "container-gone"
-
-
-class ContainerStopped(NotFound):
-    """The container of a session does not run."""
-
-    state = "container-stopped"
-
-
-class ContainerPaused(NotFound):
-    """The container of a session is paused, by hand or for as long as `jlr image save` takes."""
-
-    state = "paused"
-
-
-class ContainerRestarting(NotFound):
-    """The engine is about to start the container of a session again."""
-
-    state = "restarting"
-
-
-class ContainerRestarted(JlrError):
-    """The container of a session runs anew, and what ran in it before has ended."""
-
-    state = "restarted"
-
-
-class JupyterDead(JlrError):
-    """The container runs, and the session's Jupyter server does not."""
-
-    state = "jupyter-dead"
-
-
-class JupyterStopped(JlrError):
-    """The session was stopped, perhaps from another laptop."""
-
-    state = "stopped"
-
-
-class JobWaits(JlrError):
-    """The session's job waits in a scheduler's queue."""
-
-    state = "queued"
-
-
-class JobStarts(JlrError):
-    """The session's job runs, and Jupyter does not listen in it yet."""
-
-    state = "starting"
-
-
-class JobEnded(JlrError):
-    """The session's job has ended, or there is none."""
-
-    state = "job-ended"
-
-
-class IdleStopped(JlrError):
-    """The session's Jupyter server has ended by itself after its idle time."""
-
-    state = "idle-stopped"
 
 
 @dataclass(frozen=True)
@@ -152,12 +84,13 @@ def _looked(
     container = runtime.read(name, results)
     user = results["user"].stdout.strip() if "user" in results else ""
     owner = None if container is None else container.owner_beside(user)
+    about = Survey(container, None, owner=owner, user=user)
     if container is None and "called" in results:
-        called = tuple(filter(is_name, results["called"].stdout.split()))
-        return Survey(None, None, called=called, user=user), 0
+        called = filter(is_name, results["called"].stdout.split())
+        return replace(about, called=tuple(called)), 0
     probed = results["inside"]
     if container is None or not container.running:
-        return Survey(container, None, owner=owner, user=user), 0
+        return about, 0
     if probed.status != 0:
         why = one_line(probed.complaint) or f"the probe ended with status {probed.status}"
         if container.restarts:
@@ -166,75 +99,64 @@ def _looked(
                 f"its engine has restarted it {container.restarts} times; `{log}` on the host may "
                 f"say why: {why}"
             )
-        return Survey(container, None, owner=owner, user=user, unasked=why), probed.status
+        return replace(about, unasked=why), probed.status
     findings = read_probe(probed.stdout)
     if not findings.whole:
         printed = one_line(probed.stdout.strip())
         why = f"the probe printed only `{printed[:80]}`" if printed else "the probe printed nothing"
-        return Survey(container, None, owner=owner, user=user, unasked=why), 0
+        return replace(about, unasked=why), 0
     fault = engine_gpus.gpu_fault(probed.stdout, name, runtime.shown("restart", name))
-    launcher = _other_launcher(container, findings, user)
-    whole = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
-    return whole, 0
+    launched = not container.labelled_user and any(server.ours for server in findings.servers)
+    launcher = findings.launcher if launched and findings.launcher not in ("", user) else None
+    return replace(about, findings=findings, gpu_fault=fault, launched_by=launcher), 0
 
 
 NOTICED_SECONDS = 10.0  # an engine under load reports a container's end so much later
 _LOOK_PAUSE_SECONDS = 0.2
 
 
-def _other_launcher(container: Container, findings: Findings, user: str) -> str | None:
-    if container.labelled_user or not any(server.ours for server in findings.servers):
-        return None
-    return findings.launcher if findings.launcher not in ("", user) else None
-
-
 def refuse_halted(host: str, name: str, runtime: Runtime, container: Container | None) -> Container:
-    """Return the container of the session `name` of `host`, which must run.
-
-    Raises:
-        ContainerGone, ContainerPaused, ContainerRestarting, ContainerStopped: it does not.
-        JlrError: as of `refuse_without_job`.
-    """
+    """Return the container of a session, or raise an error with its `state` if it does not run."""
     again = f"`jlr start {host} {name}` starts it again"
     if container is None:
-        raise ContainerGone(f"the container `{name}` is gone: it was removed", hint=again)
+        raise NotFound(
+            f"the container `{name}` is gone: it was removed", hint=again, state="container-gone"
+        )
     if container.paused:
         unpause = runtime.shown("unpause", container.called)
-        raise ContainerPaused(
+        raise NotFound(
             f"the container `{container.called}` is paused",
             hint=f"`{unpause}` on the host resumes it",
+            state="paused",
         )
     refuse_without_job(host, name, container)
     if container.restarting:
-        raise ContainerRestarting(
+        raise NotFound(
             f"the container `{container.called}` {container.stands}",
             hint=f"`jlr logs {host}/{name} --container` has what it wrote before it ended",
+            state="restarting",
         )
     if not container.running:
-        raise ContainerStopped(f"the container `{container.called}` {container.stands}", hint=again)
+        raise NotFound(
+            f"the container `{container.called}` {container.stands}",
+            hint=again,
+            state="container-stopped",
+        )
     return container
 
 
 def refuse_without_job(host: str, name: str, container: Container) -> None:
-    """Refuse a session that is to be a job, while that does not run.
-
-    Raises:
-        JobWaits, JobEnded: it waits, or has ended, or was never submitted.
-        JupyterStopped, IdleStopped: it was stopped, by a person or as nothing was done in it.
-    """
+    """Raise an error with the `state` of a session that is to be a job while that does not run."""
     if container.waits:
-        raise JobWaits(
+        raise JlrError(
             f"the job {container.job or ''} of `{name}` waits in the queue".replace("  ", " "),
             hint=f"`jlr start {host} {name}` waits for it and says why it waits",
+            state="queued",
         )
     if container.in_job and not container.running:
-        kind = _ENDS.get(container.halt, JobEnded)
-        raise kind(f"`{name}` {container.stands}", hint=anew(host, name))
-
-
-_ENDS: Mapping[str, type[JlrError]] = MappingProxyType(
-    {STOPPED: JupyterStopped, SHUT_DOWN: JupyterStopped, IDLE: IdleStopped}
-)
+        ends = {STOPPED: "stopped", SHUT_DOWN: "stopped", IDLE: "idle-stopped"}
+        state = ends.get(container.halt, "job-ended")
+        raise JlrError(f"`{name}` {container.stands}", hint=anew(host, name), state=state)
 
 
 def anew(host: str, name: str) -> str:
@@ -252,22 +174,24 @@ def gone(host: str, container: Container, findings: Findings | None, which: str 
     """
     name = container.name
     if container.starts:
-        return JobStarts(
+        return JlrError(
             f"Jupyter is starting in the job {container.job} of `{name}`",
             hint=f"`jlr start {host} {name}` waits for it",
+            state="starting",
         )
     again = f"`jlr start {host} {name}` starts it again"
     if findings and findings.ended == "idle":
         why = f"Jupyter in `{name}` has ended after its idle time"
-        return IdleStopped(why, hint=again)
+        return JlrError(why, hint=again, state="idle-stopped")
     if findings and (findings.ended == "stopped" or findings.exit_status == 0):
         why = f"Jupyter in `{name}` was stopped, from its page or with `jlr stop`"
-        return JupyterStopped(why, hint=again)
+        return JlrError(why, hint=again, state="stopped")
     killed = findings is not None and findings.exit_status == KILLED
     why = "was killed" if killed else "is gone"
     if killed and container.out_of_memory:
         why = f"was {container.out_of_memory}"
-    return JupyterDead(
+    return JlrError(
         f"the Jupyter server of `{name}`{which} {why}",
         hint=f"{again}; `jlr logs {host}/{name}` has its log",
+        state="jupyter-dead",
     )

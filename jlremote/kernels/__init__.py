@@ -1,6 +1,6 @@
 """Kernels of a session for commands and for the Jupyter of this laptop.
 
-`execution` is `jlr exec`: it runs code in the kernel that `exec_kernel` finds or starts. The rest
+`execution` is `jlr exec`: it runs code in a kernel that it finds or starts. The rest
 is for a Jupyter here: a bridge for each of its kernels.
 
 Read `lab` (`jlr local lab`) and `specs` (`jlr local kernels`). `bridge` is the process that a

@@ -10,20 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 from uuid import uuid4
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
-from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.jupyter.api import KernelSocket
 from jlremote.kernels.kernel_ports import LocalPorts
-from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
-from jlremote.sessions.open import answering
-from jlremote.text import listed, one_line
+from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded, reached
 
 _TURN_SECONDS = 1.0
 _EVENTS_A_TURN = 100  # a kernel that prints without end keeps no client out
@@ -55,11 +50,7 @@ class Bridge:
         self._over = False
 
     def serve(self) -> None:
-        """Pass messages on until the end.
-
-        Raises:
-            JlrError: the kernel has ended by itself.
-        """
+        """Pass messages on until the end; raise `JlrError` if the kernel has ended by itself."""
         self._kernel.begin()
         while not self._over and self._parent_lives():
             wait = _TURN_SECONDS if self._kernel.events.empty() else 0
@@ -71,12 +62,13 @@ class Bridge:
 
     def heed_signals(self) -> None:
         """Let SIGINT interrupt the kernel, as clients send it, and SIGTERM end the bridge."""
-        signal.signal(signal.SIGINT, lambda *_: self._kernel.interrupt())
-        signal.signal(signal.SIGTERM, self._ended)
 
-    def _ended(self, _number: int, _frame: FrameType | None) -> None:
-        self._over = True
-        self._ports.wake()
+        def end(*_: object) -> None:
+            self._over = True
+            self._ports.wake()
+
+        signal.signal(signal.SIGINT, lambda *_: self._kernel.interrupt())
+        signal.signal(signal.SIGTERM, end)
 
     def _from_client(self, message: Message) -> None:
         if message.kind == "shutdown_request":
@@ -109,7 +101,11 @@ class Bridge:
         waiting, self._outbox = self._outbox, []
         self._socket = event
         new = {message.id for message in waiting}
-        self._doubt([known for known in self._unanswered if known not in new])
+        if requests := [known for known in self._unanswered if known not in new]:
+            # Something simple: the kernel answers in order, so what is unanswered then is lost.
+            question = _made("shell", "kernel_info_request", {}, {}, self._unanswered[requests[0]])
+            self._doubted = (question.id, requests)
+            self._send(question)
         for message in waiting:
             self._send(message)
 
@@ -124,26 +120,18 @@ class Bridge:
                     self._give_up(self._unanswered.pop(lost))
         self._ports.send(message)
 
-    def _doubt(self, requests: list[str]) -> None:
-        """Ask something simple: the kernel answers in order, so what is unanswered then is lost."""
-        if requests:
-            question = _made("shell", "kernel_info_request", {}, {}, self._unanswered[requests[0]])
-            self._doubted = (question.id, requests)
-            self._send(question)
-
     def _give_up(self, request: Message) -> None:
         error = {"ename": "ConnectionLost", "evalue": _LOST, "traceback": [_LOST]}
         if request.kind == "execute_request":
-            self._tell(request, "error", error)
-        self._tell(request, "status", {"execution_state": "idle"})
+            self._answer(request, error, told="error")
+        self._answer(request, {"execution_state": "idle"}, told="status")
         self._answer(request, {"status": "error", "execution_count": None, **error})
 
-    def _tell(self, request: Message, kind: str, content: dict[str, Any]) -> None:
-        self._ports.send(_made("iopub", kind, content, request.header, request))
-
-    def _answer(self, request: Message, content: dict[str, Any]) -> None:
-        kind = request.kind.removesuffix("_request") + "_reply"
-        self._ports.send(_made(request.channel, kind, content, request.header, request))
+    def _answer(self, request: Message, content: dict[str, Any], told: str = "") -> None:
+        """Answer a request, or tell all clients about it with a message of the kind `told`."""
+        kind = told or request.kind.removesuffix("_request") + "_reply"
+        channel = "iopub" if told else request.channel
+        self._ports.send(_made(channel, kind, content, request.header, request))
 
 
 def _made(
@@ -167,13 +155,16 @@ def run(
     """Start a kernel of a session, and serve it at the ports of a connection file.
 
     `ender` is the command that ends the kernel whose id follows it, once its stdin has ended.
-
-    Raises:
-        NotFound: there is no such session, or the kernel has ended by itself.
+    Without such a session, and once the kernel has ended by itself, it raises `NotFound`.
     """
-    ports, reach = LocalPorts(connection_file), partial(_api, selector, context)
-    api = reach()
-    kernel = RemoteKernel(_start(api, kind, selector), api, reach, ports.wake)
+    ports, (_, api) = LocalPorts(connection_file), reached(selector, context)
+    try:
+        ident = api.start_kernel(kind)
+    except JlrError:
+        hint = f"`jlr local kernels install {selector}` installs those that it has"
+        api.refuse_unknown(kind, hint)
+        raise
+    kernel = RemoteKernel(ident, api, lambda: reached(selector, context)[1], ports.wake)
     bridge = Bridge(ports, kernel)
     bridge.heed_signals()
     with _ended_by((*ender, kernel.id)):
@@ -181,25 +172,6 @@ def run(
             bridge.serve()
         finally:
             ports.close()
-
-
-def _api(selector: str, context: Context) -> JupyterApi:
-    _, forward, _ = answering(selector, context)
-    return JupyterApi(forward.local_port, forward.server)
-
-
-def _start(api: JupyterApi, kind: str, selector: str) -> str:
-    try:
-        return api.start_kernel(kind)
-    except JlrError:
-        known = api.kernel_specs()
-        if kind in known:
-            raise
-    there = listed([f"`{one_line(name)}`" for name in known], 8) or "none"
-    raise NotFound(
-        f"`{selector}` has no kernel `{one_line(kind)}` any more; there is {there}",
-        hint=f"`jlr local kernels install {selector}` installs those that it has",
-    )
 
 
 @contextmanager
@@ -224,7 +196,7 @@ def end(selector: str, kernel: str, context: Context, wait: Callable[[], object]
     deadline = time.monotonic() + _AWAY_SECONDS
     while time.monotonic() < deadline:
         try:
-            _api(selector, context).end_kernel(kernel)
+            reached(selector, context)[1].end_kernel(kernel)
         except JlrError as failure:  # a container that does not run may do so again
             if isinstance(failure, NotFound) and not failure.state:
                 return

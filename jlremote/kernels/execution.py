@@ -16,27 +16,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.errors import (
-    Authentication,
-    Busy,
-    JlrError,
-    NeedsAuthentication,
-    NotFound,
-    Unreachable,
-)
+from jlremote import errors
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.hosts.rollback import on_ctrl_c
-from jlremote.jupyter.api import JupyterApi, Kernel
-from jlremote.jupyter.kernel_socket import KernelSocket
-from jlremote.kernels import exec_kernel
-from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded
+from jlremote.jupyter.api import JupyterApi, Kernel, KernelSocket
+from jlremote.kernels.remote_kernel import DEATHS, Message, RemoteKernel, encoded, reached
 from jlremote.output.recorded_files import KINDS, Record
 from jlremote.output.runs import new_run
 from jlremote.questions import Question
-from jlremote.sessions.open import answering
 from jlremote.text import one_line
 from jlremote.times import in_words
 
+# Jupyter knows a kernel of `jlr exec` by a path, as it knows that of a notebook: so the next
+# command and other laptops find it, and `jlr list` and `jlr output` name it.
+PATH = "jlr-exec"
 END_OF_INPUT = "\x04"  # for which a kernel raises EOFError
 _OUTPUTS = KINDS - {"code", "end", "kernel", "lost"}
 _TURN_SECONDS = 1.0
@@ -83,12 +77,11 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
         Busy: the kernel is busy, or the time is over.
         JlrError: the kernel ended, or the connection lost what it said.
     """
-    session, forward, _ = answering(request.selector, context)
-    api = JupyterApi(forward.local_port, forward.server)
+    session, api = reached(request.selector, context)
     if request.notebook is None:
-        kernel = exec_kernel.of_exec(api, context, request.kind)
+        kernel = of_exec(api, context, request.kind)
     else:
-        kernel = exec_kernel.of_notebook(request.notebook, api)
+        kernel = of_notebook(request.notebook, api)
     place = ExecPlace(session.selector, kernel)
     if kernel.state == "busy" and not request.waits:
         raise Busy(
@@ -102,9 +95,8 @@ def interrupt(
     selector: str | None, notebook: str | None, kind: str | None, context: Context
 ) -> ExecPlace:
     """Interrupt what runs in the kernel of `jlr exec`, or in a notebook's; return where that is."""
-    session, forward, _ = answering(selector, context)
-    api = JupyterApi(forward.local_port, forward.server)
-    kernel = exec_kernel.of_notebook(notebook or exec_kernel.path_of(kind), api)
+    session, api = reached(selector, context)
+    kernel = of_notebook(notebook or path_of(kind), api)
     api.interrupt_kernel(kernel.id)
     return ExecPlace(session.selector, kernel)
 
@@ -246,7 +238,12 @@ class _Execution:
         """Follow a message of the kernel; return what is to be told of it."""
         state = message.content.get("execution_state")
         if message.channel == "shell" and message.request == self._question:
-            self._answered()
+            if self._sent:
+                shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
+                lost = "the connection was lost, and with it how"
+                raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
+            self._send_code()
+            self._waits = False
         self._unheard -= 1
         if message.request != self._run:
             return None
@@ -265,14 +262,6 @@ class _Execution:
             return self._record(message.kind, message.content)
         return None
 
-    def _answered(self) -> None:
-        if self._sent:
-            shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
-            lost = "the connection was lost, and with it how"
-            raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
-        self._send_code()
-        self._waits = False
-
     def _record(self, kind: str, content: dict[str, Any]) -> Record:
         kernel = self._place.kernel
         return Record(time.time(), kernel.id, kind, kernel.notebook, None, self._run, content)
@@ -283,7 +272,7 @@ class _Execution:
         prompt, secret = str(asked.get("prompt", "")), bool(asked.get("password"))
         try:
             typed = self._context.asker.ask(Question("input", prompt, echo=not secret))
-        except NeedsAuthentication:
+        except errors.NeedsAuthentication:
             typed = END_OF_INPUT
         except KeyboardInterrupt:
             self._interrupt()
@@ -325,18 +314,55 @@ class _Execution:
     def _reach(self) -> JupyterApi:
         """Return the way to Jupyter after a loss; raise `NotFound` where the session has ended."""
         try:
-            _, forward, _ = answering(self._place.session, self._context)
-        except Unreachable as lost:
-            if not self._told_loss:
+            _, api = reached(self._place.session, self._context)
+        except (errors.Unreachable, errors.Authentication) as lost:
+            if isinstance(lost, errors.Unreachable) and not self._told_loss:
                 self._told_loss = True
                 self._context.progress.note(f"{lost.message}; `{self._run}` goes on; trying again")
-            raise
-        except Authentication:
             raise
         except JlrError as ended:
             raise NotFound(ended.message, hint=ended.hint) from ended
         self._tries += 1
         if self._socket is None and self._tries > _MOST_TRIES:
             raise NotFound("no WebSocket to the kernel can be opened")
-        self._api = JupyterApi(forward.local_port, forward.server)
-        return self._api
+        self._api = api
+        return api
+
+
+def path_of(kind: str | None) -> str:
+    """Return the path by which Jupyter knows the kernel of `jlr exec`, `None` for the default."""
+    return PATH if kind is None else f"{PATH}-{kind}"
+
+
+def of_exec(api: JupyterApi, context: Context, kind: str | None = None) -> Kernel:
+    """Return the kernel of `jlr exec`, which may be new; raise `NotFound` without its kind."""
+    path = path_of(kind)
+    known = _first(api, path)
+    if known is not None and known.state not in DEATHS:
+        return known
+    if kind is not None:
+        api.refuse_unknown(kind, "`--kernel` takes one of those")
+    with context.progress.step("Start a kernel"):
+        if known is not None and known.state == "dead":
+            api.end_kernel(known.id)
+        started = api.start_kernel(kind, path=path)
+    known = _first(api, path)
+    if known is None:
+        raise JlrError("the kernel ended when it had begun", hint="`jlr logs` may say why")
+    if known.id != started:  # another command was first
+        with suppress(JlrError):
+            api.end_kernel(started)
+    return known
+
+
+def _first(api: JupyterApi, path: str) -> Kernel | None:
+    return next((each for each in api.kernels_with_paths() if each.notebook == path), None)
+
+
+def of_notebook(typed: str, api: JupyterApi) -> Kernel:
+    """Return the kernel of a notebook by its path or the end of it; raise for none or several."""
+    from jlremote.output.reading import chosen  # it loads much that no other kernel needs
+
+    known = {each.notebook: each for each in reversed(api.kernels_with_paths())}
+    starts = "its page starts one, which `jlr open` opens"
+    return known[chosen(typed, known, "no kernel runs for", starts)]

@@ -52,7 +52,11 @@ class LocalPorts:
             # REP would wait for ever after a message without its empty frame.
             for name, kind in (*CHANNELS.items(), ("hb", zmq.ROUTER))
         }
-        self._arrivals = [self._watched(each) for each in self._sockets.values() if _KNOWS_OWNERS]
+        watched = self._sockets.values() if _KNOWS_OWNERS else ()
+        self._arrivals: list[zmq.Socket[bytes]]
+        self._arrivals = [each.get_monitor_socket(zmq.EVENT_ACCEPTED) for each in watched]
+        for arrivals in self._arrivals:
+            self._poller.register(arrivals, zmq.POLLIN)
         self._woken, self._waker = socket.socketpair()
         self._waker.setblocking(False)
         self._poller.register(self._woken, zmq.POLLIN)
@@ -76,11 +80,6 @@ class LocalPorts:
         if kind != zmq.PUB:
             self._poller.register(made, zmq.POLLIN)
         return made
-
-    def _watched(self, source: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
-        arrivals: zmq.Socket[bytes] = source.get_monitor_socket(zmq.EVENT_ACCEPTED)
-        self._poller.register(arrivals, zmq.POLLIN)
-        return arrivals
 
     def wake(self) -> None:
         """Let `received` return, from another thread or a signal handler."""
@@ -123,8 +122,10 @@ class LocalPorts:
         message = Message(channel, **content, buffers=frames[at + 6 :])
         self._signatures[signature] = None
         self._askers[message.id] = frames[:at]
-        _forget_oldest(self._signatures)
-        _forget_oldest(self._askers)
+        bounded: tuple[dict[Any, Any], ...] = (self._signatures, self._askers)
+        for known in bounded:
+            if len(known) > _MOST_ASKERS:
+                del known[next(iter(known))]
         return message
 
     def send(self, message: Message) -> None:
@@ -161,11 +162,6 @@ def _turn_away(descriptor: int) -> None:
         table = Path("/proc/net/tcp").read_text("ascii")
         if ip_address(address).is_loopback and not is_own(table, port, own):
             met.shutdown(socket.SHUT_RDWR)
-
-
-def _forget_oldest(known: dict[Any, Any]) -> None:
-    if len(known) > _MOST_ASKERS:
-        del known[next(iter(known))]
 
 
 def _object(text: bytes) -> dict[str, Any]:

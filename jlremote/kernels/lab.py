@@ -15,12 +15,12 @@ from urllib.parse import quote
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
 from jlremote.jupyter.endpoint import url
+from jlremote.kernels.remote_kernel import reached
 from jlremote.kernels.specs import tell_limits
 from jlremote.laptop import paths, sessions
 from jlremote.laptop.record_files import file_name
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.addresses import LOCALHOST
-from jlremote.sessions.open import answering
 
 _PROGRAM = "import sys; del sys.path[0]; from jupyterlab.labapp import main; sys.exit(main())"
 _CONFIG = (importlib.resources.files("jlremote.kernels") / "lab_config.py").read_text("utf-8")
@@ -36,8 +36,8 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
         JlrError: it is not installed here, or the session's Jupyter wants a password or is away.
     """
     command = (*_jupyterlab(), *words)
-    record, forward, _ = answering(selector, context)
-    server, place = forward.server, f"{record.host}/{record.name}"
+    record, api = reached(selector, context)
+    server, place = api.server, f"{record.host}/{record.name}"
     if server.password and not server.token:
         raise JlrError(
             f"the Jupyter of `{place}` has a password, and `jlr local lab` needs a token",
@@ -52,9 +52,12 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
         **_RECONNECTS,
         "JUPYTER_CONFIG_DIR": str(folder),
         "JUPYTER_DATA_DIR": str(folder),
-        "JUPYTER_GATEWAY_URL": url(LOCALHOST, forward.local_port, quote(server.base_url)),
+        "JUPYTER_GATEWAY_URL": url(LOCALHOST, api.local_port, quote(server.base_url)),
     }
-    return _run(command, environment, _pipe_with(server.token))
+    pipe, write = os.pipe()  # which other processes cannot read
+    with os.fdopen(write, "w") as end:
+        end.write(server.token)
+    return _run(command, environment, pipe)
 
 
 def _run(command: tuple[str, ...], environment: dict[str, str], pipe: int) -> int:
@@ -88,14 +91,6 @@ def _settings_folder(record: SessionRecord, context: Context) -> Path:
         )
     paths.write_whole(paths.private_directory(folder) / "jupyter_config.py", _CONFIG)
     return folder
-
-
-def _pipe_with(token: str) -> int:
-    """Return the descriptor of a pipe with the token, which other processes cannot read."""
-    read, write = os.pipe()
-    with os.fdopen(write, "w") as pipe:
-        pipe.write(token)
-    return read
 
 
 def _jupyterlab() -> tuple[str, ...]:

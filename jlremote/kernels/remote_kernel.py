@@ -18,9 +18,11 @@ from itertools import pairwise
 from typing import Any
 
 from jlremote.errors import Authentication, JlrError, NotFound
-from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel_socket import KernelSocket, NoWebSocket, open_socket
+from jlremote.hosts.context import Context
+from jlremote.jupyter.api import JupyterApi, KernelSocket, NoWebSocket, open_socket
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import OddAnswer, understood
+from jlremote.sessions.open import answering
 from jlremote.untrusted import document
 
 PARTS = ("header", "parent_header", "metadata", "content")
@@ -57,6 +59,12 @@ class Message:
     def request(self) -> str:
         """The id of the request that it answers."""
         return str(self.parent_header.get("msg_id", ""))
+
+
+def reached(selector: str | None, context: Context) -> tuple[SessionRecord, JupyterApi]:
+    """Return a session and its Jupyter; raise `JlrError` if that does not answer."""
+    record, forward, _ = answering(selector, context)
+    return record, JupyterApi(forward.local_port, forward.server)
 
 
 class RemoteKernel:
@@ -122,7 +130,7 @@ class RemoteKernel:
         try:
             socket = open_socket(api, self.id, self._session, self._received)
         except NoWebSocket:
-            if not api.has_kernel(self.id):
+            if all(self.id != each.id for each in api.kernels()):
                 raise NotFound("the kernel has ended there") from None
             raise
         self._tell(socket)

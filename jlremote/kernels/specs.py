@@ -19,13 +19,12 @@ from typing import Any
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
-from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.endpoint import Server, hostname
+from jlremote.kernels.remote_kernel import reached
 from jlremote.laptop import paths
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.installation import beside_jlr
 from jlremote.selection import destruction
-from jlremote.sessions.open import answering
 from jlremote.text import one_line
 from jlremote.untrusted import local_name
 
@@ -61,9 +60,9 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
             "kernels on this machine need `pyzmq`, which is not installed here",
             hint=f"`{beside_jlr('pyzmq')}`",
         )
-    record, forward, _ = answering(selector, context)
-    tell_limits(record, forward.server, context)
-    kinds = JupyterApi(forward.local_port, forward.server).kernel_specs()
+    record, api = reached(selector, context)
+    tell_limits(record, api.server, context)
+    kinds = api.kernel_specs()
     for former in listed(record.selector):
         delete(former)
     return [write(record.host, record.name, kind, spec, program) for kind, spec in kinds.items()]
@@ -80,12 +79,7 @@ def tell_limits(record: SessionRecord, server: Server, context: Context) -> None
 
 
 def remove(selector: str | None) -> list[KernelSpec]:
-    """Remove the kernel specs of a session, which may be gone; return them.
-
-    Raises:
-        NotFound: there are none.
-        Usage: several sessions have some, and none is named.
-    """
+    """Remove and return the kernel specs of a session; raise for none, and for several owners."""
     specs = listed(selector)
     owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in specs)
     if len(owners) > 1:
@@ -105,9 +99,7 @@ def remove(selector: str | None) -> list[KernelSpec]:
 
 def listed(selector: str | None) -> list[KernelSpec]:
     """Return the installed kernel specs, by name, of one session or of all."""
-    specs: list[KernelSpec] = []
-    with suppress(FileNotFoundError):
-        specs = [spec for place in sorted(folder().iterdir()) if (spec := _read(place))]
+    specs = filter(None, map(_read, sorted(folder().glob("*"))))
     return [
         spec for spec in specs if selector in (None, spec.session, f"{spec.host}/{spec.session}")
     ]

@@ -166,8 +166,8 @@ def _with_use(
     open_ones = api.terminals()
     keeping = [f"the kernel of {notebook}" for notebook in busy]
     keeping += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
-    script = runtime.on_machine(record.name, scripts.look_at_use(runtime, record.name))
-    done = run_script(link, runtime.inside(record.name, script))
+    look = scripts.session_directory(runtime, record.name) + 'cat "$directory/awake" 2>/dev/null; :'
+    done = run_script(link, runtime.inside(record.name, runtime.on_machine(record.name, look)))
     keeping += [one_line(line) for line in done.stdout.splitlines()[:10]]
     return replace(report, awake=tuple(keeping))
 

@@ -4,8 +4,8 @@
 TLS. `sftp` serves files where the place's own programs do not; `synced_folder` takes a folder of
 the laptop.
 
-`recorder_program` subscribes to each `recorded_kernel` of the `recorded_server`, and writes what
-they publish to the `record_store`. `job_keeper` keeps a job that is a process of the host;
+`recorder_program` subscribes to each `recorded_kernel` of a server, and writes what they publish to
+the `record_store`. `job_keeper` keeps a job that is a process of the host;
 `orphans` runs a command and adopts what outlives its parents.
 `notebook_run` is the command of a job that runs a notebook.
 

@@ -45,10 +45,6 @@ def _publish(name: str, text: str) -> None:
     os.rename(f".{name}", name)
 
 
-def _encoded(words: List[str]) -> List[bytes]:
-    return [word.encode("utf-8", "surrogateescape") for word in words]
-
-
 def _boot() -> str:
     return _read("/proc/sys/kernel/random/boot_id").strip()
 
@@ -86,42 +82,36 @@ class Keeper:
         return 0 if text else 1
 
     def keep(self) -> None:
-        """Run the command to its end."""
         adopter = Adopter()
         if os.environ.get("SUDO_PROMPT", "").startswith("/proc/"):  # see `place.host.sudo`
             os.environ["SUDO_PROMPT"] = f"/proc/{os.getpid()}/fd/9"
         _write("began", f"{time.time():.0f}\n", "r+")
         for number, name in enumerate(("stdout", "stderr"), 1):
             os.dup2(os.open(name, os.O_WRONLY), number)
-        code = self.run(adopter)
+        os.dup2(self.stdin, 0)
+        child = begin(self.command(), self.become_job)
+        os.close(self.identity)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        code = adopter.wait(child)
         adopter.end_rest()
-        full = ""
-        try:
+        full = "full"
+        with contextlib.suppress(OSError):
             _write(".room", "0" * _LAST_BYTES)
-        except OSError:
-            full = "full"
+            full = ""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(".room")
         with contextlib.suppress(FileNotFoundError):  # a container may be the job by now
             _publish("exit", f"{code} {time.time():.0f} {full}\n")
 
-    def run(self, adopter: Adopter) -> int:
-        """Run the command, and return its exit code."""
-        os.dup2(self.stdin, 0)
-        child = begin(self.command(), self.become_job)
-        os.close(self.identity)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        return adopter.wait(child)
-
     def command(self) -> List[bytes]:
-        command, folder = _encoded(self.plan["argv"]), os.getcwdb()
+        command = [word.encode("utf-8", "surrogateescape") for word in self.plan["argv"]]
+        folder = os.getcwdb()
         if ".waiter" in self.plan["files"]:
             python = os.fsencode(sys.executable)
             command = [python, b"-I", os.path.join(folder, b".waiter"), folder, *command]
         return command
 
     def become_job(self) -> None:
-        """Record this process as the job's."""
         os.setsid()
         own, keeper = os.getpid(), os.getppid()
         identity = [own, facts(own)[19], _boot(), keeper, facts(keeper)[19]]
@@ -220,23 +210,19 @@ class BegunJob:
         return self.sweep("KILL" if force else "TERM", known) and has_ended
 
 
-def _begin(home: int) -> int:
-    keeper = Keeper(json.load(sys.stdin), home)
-    try:
-        keeper.prepare()
-    except OSError as failure:
-        os.write(2, os.getcwdb() + f": {failure.strerror}\n".encode())
-        return NO_FOLDER
-    return keeper.launch()
-
-
 def main(arguments: List[str]) -> int:
     """Do an action, and return the exit status."""
     action, folder, *rest = arguments
     home = os.open(".", os.O_PATH)
     os.chdir(folder)
     if action == "begin":
-        return _begin(home)
+        keeper = Keeper(json.load(sys.stdin), home)
+        try:
+            keeper.prepare()
+        except OSError as failure:
+            os.write(2, os.getcwdb() + f": {failure.strerror}\n".encode())
+            return NO_FOLDER
+        return keeper.launch()
     if action == "stop":
         return 0 if BegunJob().stop(rest[0] == "yes") else 1
     BegunJob().signal(rest[0])

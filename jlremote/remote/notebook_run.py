@@ -82,16 +82,14 @@ class NotebookRun:
         self.told_copy = shlex.quote(whole if place else self.copy)
         cells = enumerate(self.notebook.cells)
         self.code = [(at, cell) for at, cell in cells if cell.cell_type == "code"]
-        self.number = 0  # of the code cell that runs
+        self.where = f"cell 0 of {len(self.code)}"  # which cell runs, in words
 
     def save(self) -> None:
-        """Write the executed copy as a whole."""
         part = f"{self.copy}.{os.getpid()}.part"
         self.format.write(self.notebook, part)
         os.replace(part, self.copy)
 
     def to_its_end(self) -> None:
-        """Run all cells, until one fails."""
         from nbclient import NotebookClient
 
         class Client(NotebookClient):
@@ -119,17 +117,12 @@ class NotebookRun:
                     show(msg)
 
         self.save()
+        limits: Dict[str, Any] = {"timeout": None, "iopub_timeout": LAST_SECONDS}
         resources = {"metadata": {"path": self.folder}}
-        client = Client(
-            self.notebook,
-            timeout=None,
-            resources=resources,
-            kernel_name=self.kernel,
-            iopub_timeout=LAST_SECONDS,
-        )
+        client = Client(self.notebook, resources=resources, kernel_name=self.kernel, **limits)
         with client.setup_kernel():
             for number, (at, cell) in enumerate(self.code, 1):
-                self.number = number
+                self.where = f"cell {number} of {len(self.code)}"
                 first = (cell.source.strip().splitlines() or [""])[0]
                 tell(f"[{number}/{len(self.code)}] {first[:100]}")
                 try:
@@ -168,9 +161,9 @@ def run(path: str, kernel: str, given: Dict[str, Any], place: str = "") -> int:
     try:
         running.to_its_end()
     except CellExecutionError as failure:
-        code, why = FAILED, f"{where(running)} failed: {failure.ename}: {failure.evalue}"
+        code, why = FAILED, f"{running.where} failed: {failure.ename}: {failure.evalue}"
     except KeyboardInterrupt:
-        code, why = INTERRUPTED, f"interrupted in {where(running)}"
+        code, why = INTERRUPTED, f"interrupted in {running.where}"
     except Exception as failure:
         code, why = UNUSABLE, f"cannot run `{path}`: {type(failure).__name__}: {failure}"
         if tell_missing(running.kernel):
@@ -182,17 +175,11 @@ def run(path: str, kernel: str, given: Dict[str, Any], place: str = "") -> int:
     return code
 
 
-def where(running: NotebookRun) -> str:
-    """Return which cell runs, in words."""
-    return f"cell {running.number} of {len(running.code)}"
-
-
 def main(arguments: List[str]) -> int:
     """Run the notebook that the arguments name."""
-    pairs = (text.partition("=") for text in arguments[1:])
     warnings.simplefilter("ignore")
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # of the kernel's debugger, which warns
-    given: Dict[str, Any] = {name: text for name, _, text in pairs}
+    given: Dict[str, Any] = dict(text.partition("=")[::2] for text in arguments[1:])
     kernel = given.pop(KERNEL, "")
     values = {name: value_of(text) for name, text in given.items()}
     return run(arguments[0], kernel, values, os.environ.pop(PLACE, ""))

@@ -13,7 +13,7 @@ import contextlib
 import os
 import signal
 import time
-from typing import Callable, Iterator, List, Optional
+from typing import Callable, List
 
 _SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _CAUGHT = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
@@ -42,7 +42,8 @@ class Adopter:
         while True:
             ended, status = os.waitpid(-1, 0)
             if ended == child:
-                return exit_code(status)
+                killed: bool = os.WIFSIGNALED(status)
+                return 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
 
     def end_rest(self) -> None:
         """End all children if that was asked for: SIGTERM, and SIGKILL after two seconds.
@@ -50,9 +51,11 @@ class Adopter:
         All that the command began is a child, or becomes one with the end of its parent.
         """
         for turn in range(_TURNS if self.ends_all else 0):
-            while reaped() is not None:
-                pass
-            rest = list(_children())
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            pids = map(int, filter(str.isdigit, os.listdir("/proc")))
+            rest = [pid for pid in pids if facts(pid)[1:2] == [str(os.getpid())]]
             for pid in rest:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGTERM if turn < _TERM_TURNS else signal.SIGKILL)
@@ -92,22 +95,6 @@ def become(command: List[bytes]) -> None:
         os.execv("/bin/sh", [b"sh", b"-c", b'exec "$@"', b"sh", *command])  # noqa: S606
 
 
-def exit_code(status: int) -> int:
-    """Return the exit code of a process from what `waitpid` says, as a shell does."""
-    killed: bool = os.WIFSIGNALED(status)
-    code: int = 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
-    return code
-
-
-def reaped() -> "Optional[tuple[int, int]]":
-    """Return a child that has ended and its exit code, without waiting; `None` for none."""
-    try:
-        ended, status = os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return None
-    return (ended, exit_code(status)) if ended else None
-
-
 def facts(pid: int) -> List[str]:
     """Return the fields of `/proc/PID/stat` from the state on; none of an ended process."""
     try:
@@ -116,13 +103,6 @@ def facts(pid: int) -> List[str]:
     except OSError:
         return []
     return [] if fields[:1] == ["Z"] else fields
-
-
-def _children() -> Iterator[int]:
-    own = str(os.getpid())
-    for name in os.listdir("/proc"):
-        if name.isdigit() and facts(int(name))[1:2] == [own]:
-            yield int(name)
 
 
 def main(arguments: List[str]) -> int:

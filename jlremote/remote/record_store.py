@@ -28,17 +28,16 @@ class Store:
     def pieces(self) -> List[str]:
         """Return the paths of all files, the oldest first."""
         matches = (PIECE.fullmatch(name) for name in os.listdir(self.folder))
+        paths = ((os.path.join(self.folder, each[0]), each[2]) for each in matches if each)
         # A kernel's file that is still written to has no number.
-        number = {each[0]: float(each[2] or "inf") for each in matches if each}
-        paths = [os.path.join(self.folder, name) for name in number]
-        return sorted(paths, key=lambda path: (changed_at(path), number[os.path.basename(path)]))
+        aged = sorted((changed_at(path), float(number or "inf"), path) for path, number in paths)
+        return [path for _, _, path in aged]
 
     def path(self, kernel: str) -> str:
         """Return the file that a kernel's records go to."""
         return os.path.join(self.folder, kernel + ".jsonl")
 
     def add(self, record: Dict[str, Any]) -> None:
-        """Add a record to those that are written next."""
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         if len(data) > self.most // 4:
@@ -56,7 +55,6 @@ class Store:
         why: str,
         like: Optional[Dict[str, Any]] = None,
     ) -> None:
-        """Add a record of lost records."""
         place = {"notebook": None, "cell": None, "request": None}
         place.update({key: (like or place).get(key) for key in place})
         content = {"from": since, "until": until, "why": why}
@@ -64,7 +62,6 @@ class Store:
         self.add(dict(place, **about))
 
     def write(self) -> None:
-        """Write what was added."""
         waiting, self.waiting = self.waiting, {}
         for kernel, lines in waiting.items():
             for data in parted(lines, self.most // PIECES):
@@ -95,9 +92,9 @@ class Store:
             self.sizes[older], size = self.sizes.pop(path), 0
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            written = 0
-            while written < len(data):
-                written += os.write(file, data[written:])
+            left = data
+            while left:
+                left = left[os.write(file, left) :]
         except OSError:
             os.ftruncate(file, size)
             raise
@@ -144,16 +141,15 @@ def ends(path: str) -> Dict[str, Any]:
 
 def parted(lines: List[bytes], size: int) -> List[bytes]:
     """Join lines to parts of at most `size` bytes; a longer line is a part of its own."""
-    parts: List[bytes] = []
-    part: List[bytes] = []
+    parts: List[List[bytes]] = [[]]
     length = 0
     for line in lines:
-        if part and length + len(line) > size:
-            parts.append(b"".join(part))
-            part, length = [], 0
-        part.append(line)
+        if parts[-1] and length + len(line) > size:
+            parts.append([])
+            length = 0
+        parts[-1].append(line)
         length += len(line)
-    return [*parts, b"".join(part)]
+    return [b"".join(part) for part in parts]
 
 
 def changed_at(path: str) -> float:

@@ -1,16 +1,27 @@
-"""A kernel whose published messages are recorded."""
+"""A Jupyter server by its process and its REST API, and its kernels whose messages are recorded."""
 # ruff: noqa: T201 - it is a program; what it prints is its log
 
 import hashlib
 import hmac
+import http.client
 import json
+import os
+import re
+import socket
+import ssl
 import sys
+import threading
 import time
+from contextlib import suppress
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from urllib.parse import quote
 
+from jlremote.remote.orphans import facts
 from jlremote.remote.record_store import Store
-from jlremote.remote.recorded_server import RecordedServer, read_json
 
+START_SECONDS = 120
+ASK_SECONDS = 10  # between questions for the notebooks' paths
+ANY = "0.0.0.0"  # noqa: S104 - it is compared with
 TEXT_BYTES = 1 << 16  # of streams that become one record
 BATCH = 5000  # messages of one kernel at a time
 WAITING = 100000  # messages of a kernel that may wait
@@ -24,6 +35,99 @@ RECORDED = (*CAUGHT, "update_display_data")
 Connection = Tuple[str, ...]
 
 
+class RecordedServer:
+    """The Jupyter server: its process, and what its REST API says."""
+
+    def __init__(self, pid: int, runtime: str) -> None:
+        self.pid = pid
+        self.runtime = runtime
+        self.start = process_start(pid)
+        self.facts: Dict[str, Any] = {}
+        self.since = 0.0  # when it wrote its runtime file
+        self.refuses = False  # whether it tells nothing, as with a password
+        self.notebooks: Dict[str, str] = {}
+        self.kernels: Optional[List[str]] = None  # `None` where it does not tell
+        self.asked = 0.0
+        self.asking: Optional[threading.Thread] = None
+
+    @property
+    def runs(self) -> bool:
+        return bool(self.start) and process_start(self.pid) == self.start
+
+    def await_start(self) -> bool:
+        """Wait until the server has written its runtime file."""
+        until = time.monotonic() + START_SECONDS
+        while self.runs and time.monotonic() < until:
+            for kind in ("jpserver", "nbserver"):
+                path = f"{self.runtime}/{kind}-{self.pid}.json"
+                with suppress(OSError, ValueError, RecursionError):
+                    self.facts = read_json(path)
+                    self.since = os.path.getmtime(path)
+                    return True
+            time.sleep(0.1)
+        return False
+
+    def ask(self, again: bool = False) -> None:
+        """Ask for the kernels and their notebooks, in a thread of its own."""
+        age = time.monotonic() - self.asked
+        if (again or age > ASK_SECONDS) and not (self.asking and self.asking.is_alive()):
+            self.asked = time.monotonic()
+            self.asking = threading.Thread(target=self.learn, daemon=True)
+            self.asking.start()
+
+    def learn(self) -> None:
+        """Read the kernels' ids and the paths of their notebooks."""
+        try:
+            sessions = self.get("api/sessions")
+            named = [(own["kernel"]["id"], own["path"]) for own in sessions if own.get("kernel")]
+            self.notebooks.update({str(ident): str(path) for ident, path in named})
+            self.kernels = [own["id"] for own in self.get("api/kernels")]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            self.refuses = True
+        except (OSError, http.client.HTTPException):
+            pass  # it ends
+
+    def get(self, path: str) -> Any:
+        """Return the answer of the server, without counting as activity."""
+        connection = self.connection()
+        token = self.facts.get("token")
+        headers = {"Host": f"localhost:{self.facts['port']}"}
+        if token:
+            headers["Authorization"] = "token " + token
+        url = quote(self.facts["base_url"]) + path + "?no_track_activity=1"
+        try:
+            if connection.sock is None:
+                connection.connect()
+            if not self.runs:  # another program may have its port by now, and gets no token
+                raise OSError("the server has ended")
+            connection.request("GET", url, headers=headers)
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise ValueError(answer.status)
+            return json.loads(answer.read().decode("utf-8"))
+        finally:
+            connection.close()
+
+    def connection(self) -> http.client.HTTPConnection:
+        """Return a connection to the server, which may listen on a unix socket."""
+        if self.facts.get("sock"):
+            connection = http.client.HTTPConnection("localhost", timeout=10)
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(10)
+            connection.sock.connect(self.facts["sock"])
+            return connection
+        named = self.facts.get("hostname", "")
+        host = named if re.fullmatch(r"[0-9.]+|::1", named) and named != ANY else "127.0.0.1"
+        if self.facts.get("secure"):
+            context = ssl.create_default_context()
+            # On this machine its port is its own for as long as it runs, and no wire is between.
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            return http.client.HTTPSConnection(
+                host, self.facts["port"], timeout=10, context=context
+            )
+        return http.client.HTTPConnection(host, self.facts["port"], timeout=10)
+
+
 class Cells:
     """The ids of cells by request, as the server's process notes them; see `cell_notes`."""
 
@@ -34,22 +138,17 @@ class Cells:
 
     def of(self, request: Optional[str]) -> Optional[str]:
         """Return the cell of a request, `None` where it was not told."""
-        if request is not None and request not in self.known:
-            self.read()
-        return self.known.get(request or "")
-
-    def read(self) -> None:
-        """Read the notes that are new."""
-        try:
+        if request is None or request in self.known:
+            return self.known.get(request or "")
+        with suppress(OSError, ValueError):
             if self.file is None:
                 self.file = open(self.path, encoding="utf-8")  # noqa: SIM115
             for line in self.file:
-                request, _, cell = line.strip().partition(" ")
-                self.known[request] = cell
-        except (OSError, ValueError):
-            pass
+                noted, _, cell = line.strip().partition(" ")
+                self.known[noted] = cell
         while len(self.known) > NOTES:
             del self.known[next(iter(self.known))]
+        return self.known.get(request)
 
 
 class Surroundings(NamedTuple):
@@ -106,7 +205,6 @@ class RecordedKernel:
             self.around.poller.register(each, zmq.POLLIN)
 
     def close(self) -> None:
-        """End the subscription."""
         for each in (self.socket, self.monitor):
             self.around.poller.unregister(each)
         self.socket.disable_monitor()
@@ -118,23 +216,18 @@ class RecordedKernel:
         import zmq
 
         count = 0
-        try:
+        with suppress(zmq.Again):
             while count < BATCH:
                 self.take(self.socket.recv_multipart(zmq.NOBLOCK))
                 count += 1
-        except zmq.Again:
-            pass
-        try:
+        with suppress(zmq.Again):
             while count < BATCH:  # the end of the connection comes after its last message
                 self.monitor.recv_multipart(zmq.NOBLOCK)
                 self.leave()
-        except zmq.Again:
-            pass
         self.grown()
         return count
 
     def take(self, frames: List[bytes]) -> None:
-        """Record one message."""
         try:
             at = frames.index(b"<IDS|MSG>")
             signature, parts = frames[at + 1], frames[at + 2 : at + 6]
@@ -195,7 +288,6 @@ class RecordedKernel:
             server.asking.join(NAME_SECONDS)
 
     def status(self, state: str, request: Optional[str], asked: Optional[str]) -> None:
-        """Record the beginning of a process, and the end of an execution."""
         if state == "starting" or not self.alive:  # which may have come before the connection
             self.add("kernel", {"state": "restarted" if self.begun else "started"}, None)
             self.begun, self.alive, self.ending, self.busy = True, True, "", None
@@ -216,6 +308,12 @@ class RecordedKernel:
             self.alive, self.busy = False, None
             if self.ending != "restarting":
                 self.add("kernel", {"state": self.ending or "died"}, None)
+
+    def end(self) -> None:
+        """End the recording of a kernel that is gone, or whose server is."""
+        self.ending = self.ending or "ended"
+        self.leave()
+        self.close()
 
     def add(self, kind: str, content: Dict[str, Any], request: Optional[str]) -> None:
         """Add a record, or add a stream's text to the record before."""
@@ -273,3 +371,14 @@ def as_text(header: Dict[str, Any], name: str) -> Optional[str]:
     """Return a part of a header, `None` where it is no text."""
     value = header.get(name)
     return value if isinstance(value, str) else None
+
+
+def read_json(path: str) -> Any:
+    """Return the document of a file."""
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def process_start(pid: int) -> str:
+    """Return the start time of a process, empty if it has ended; see proc(5)."""
+    return "".join(facts(pid)[19:20])

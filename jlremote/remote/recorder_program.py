@@ -18,15 +18,8 @@ import time
 from contextlib import suppress
 from typing import Any, Dict, List
 
+from jlremote.remote import recorded_kernel as recorded
 from jlremote.remote.record_store import SMALL_BYTES, Store, changed_at, kernel_of
-from jlremote.remote.recorded_kernel import (
-    BATCH,
-    Cells,
-    RecordedKernel,
-    Surroundings,
-    read_connection,
-)
-from jlremote.remote.recorded_server import START_SECONDS, RecordedServer, process_start
 
 MOST_BYTES = 200 << 20  # of a session
 PAUSE_SECONDS = 0.1  # in which messages gather, and between two looks for new kernels
@@ -41,7 +34,7 @@ CONNECTION = re.compile(r"kernel-(.+)\.json")
 class Recorder:
     """The kernels of a server, and where their records go."""
 
-    def __init__(self, server: RecordedServer, session: str, most: int) -> None:
+    def __init__(self, server: recorded.RecordedServer, session: str, most: int) -> None:
         import zmq
 
         folder = os.path.join(session, "output")
@@ -50,9 +43,9 @@ class Recorder:
         self.running = os.path.join(folder, "running")
         self.store = Store(folder, most)
         self.poller: Any = zmq.Poller()
-        cells = Cells(os.path.join(folder, "cells"))
-        self.around = Surroundings(zmq.Context(), self.poller, server, cells, self.store)
-        self.kernels: Dict[str, RecordedKernel] = {}
+        cells = recorded.Cells(os.path.join(folder, "cells"))
+        self.around = recorded.Surroundings(zmq.Context(), self.poller, server, cells, self.store)
+        self.kernels: Dict[str, recorded.RecordedKernel] = {}
         self.written = ""
         self.ended = False
         self.changed = 0.0  # when a file of the runtime folder came or went last
@@ -60,7 +53,6 @@ class Recorder:
         self.beat = 0.0
 
     def run(self) -> None:
-        """Record until the server ends."""
         others = self.missed()
         self.find()
         if not others:
@@ -71,10 +63,8 @@ class Recorder:
             self.turn()
             time.sleep(PAUSE_SECONDS)
         self.turn()
-        for kernel in list(self.kernels.values()):
-            kernel.ending = kernel.ending or "ended"
-            kernel.leave()
-            kernel.close()
+        for kernel in self.kernels.values():
+            kernel.end()
         self.store.write()
 
     def turn(self) -> None:
@@ -87,12 +77,10 @@ class Recorder:
             self.tries = max(0, self.tries - 1)
             self.find()
         for kernel in list(self.kernels.values()):
-            while kernel.read() == BATCH:
+            while kernel.read() == recorded.BATCH:
                 self.store.write()
             if kernel.gone and time.monotonic() > kernel.gone:
-                kernel.ending = kernel.ending or "ended"
-                kernel.leave()
-                kernel.close()
+                kernel.end()
                 del self.kernels[kernel.id]
         self.store.write()
         self.tell_running()
@@ -109,7 +97,7 @@ class Recorder:
         for name in os.listdir(self.server.runtime) if os.path.isdir(self.server.runtime) else ():
             named = CONNECTION.fullmatch(name)
             if named:
-                connection = read_connection(os.path.join(self.server.runtime, name))
+                connection = recorded.read_connection(os.path.join(self.server.runtime, name))
                 if connection is not None:
                     connections[named[1]] = connection
         for kernel in self.kernels.values():
@@ -118,7 +106,7 @@ class Recorder:
         for ident, connection in connections.items():
             known = self.kernels.get(ident)
             if known is None and self.is_ours(ident):
-                self.kernels[ident] = RecordedKernel(ident, self.around, connection)
+                self.kernels[ident] = recorded.RecordedKernel(ident, self.around, connection)
                 self.server.ask(again=True)
             elif known is None and self.tries:
                 self.server.ask(again=True)
@@ -150,14 +138,16 @@ class Recorder:
         except OSError:
             before, last = [], None
         own, server = os.getpid(), self.server
-        write_whole(self.state, f"{own} {process_start(own)} {server.pid} {server.start}\n")
-        if last is not None or now - self.server.since > START_SECONDS:
+        write_whole(
+            self.state, f"{own} {recorded.process_start(own)} {server.pid} {server.start}\n"
+        )
+        if last is not None or now - self.server.since > recorded.START_SECONDS:
             why = "recording began" if last is None else "the recorder did not run"
             self.server.learn()
             for ident in self.server.kernels or ():
                 self.store.lose(ident, last, now, why)
         pid, start = before[2:4] if len(before) == 4 else ("0", "")
-        return pid != str(server.pid) and bool(start) and process_start(int(pid)) == start
+        return pid != str(server.pid) and bool(start) and recorded.process_start(int(pid)) == start
 
     def tell_gone(self) -> None:
         """Record that kernels which the server does not have any more are gone."""
@@ -169,14 +159,9 @@ class Recorder:
         for path in self.store.pieces():
             kernel = kernel_of(path)
             if path == self.store.path(kernel) and kernel not in known and not told_its_end(path):
-                self.store.add(
-                    {
-                        "time": changed_at(path) + 0.1,  # whose clock is coarse
-                        "kernel": kernel,
-                        "kind": "kernel",
-                        "content": {"state": "gone"},
-                    }
-                )
+                at = changed_at(path) + 0.1  # whose clock is coarse
+                about = {"time": at, "kernel": kernel, "kind": "kernel"}
+                self.store.add(dict(about, content={"state": "gone"}))
 
     def tell_running(self) -> None:
         """Write which cells have been running for a while, and since when."""
@@ -228,7 +213,7 @@ def main(arguments: List[str]) -> int:
     pid, runtime, session = int(arguments[0]), arguments[1], arguments[2]
     most = int(arguments[3]) if arguments[3:] else MOST_BYTES
     os.umask(0o077)
-    server = RecordedServer(pid, runtime)
+    server = recorded.RecordedServer(pid, runtime)
     if not server.await_start():
         return 0
     folder = os.path.join(session, "output")

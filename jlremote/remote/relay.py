@@ -56,7 +56,7 @@ class _TargetConnection:
         self.closing = False
         self.finished = False
         self.watched = 0
-        self.addresses = list(addresses)
+        self.addresses = addresses
         if sock is None:
             self.begin()
         else:
@@ -143,7 +143,7 @@ class _TargetConnection:
         try:
             if not hasattr(self.sock, "do_handshake"):
                 self.watch(0)
-                self.sock = tls.wrap(self.sock)
+                self.sock = tls.context.wrap_socket(self.sock, do_handshake_on_connect=False)
             self.sock.do_handshake()
             why = tls.refusal(self.sock)
         except self.relay.blocked as wants:
@@ -244,9 +244,6 @@ class _Listener:
         relay.selector.register(self.sock, _READ, self.ready)
         relay.listeners[number] = self
 
-    def port(self) -> int:
-        return 0 if self.path else int(self.sock.getsockname()[1])
-
     def ready(self, _events: int) -> None:
         try:
             accepted, _ = self.sock.accept()
@@ -265,12 +262,6 @@ class _Listener:
             os.unlink(self.path)
         if self.folder:
             os.rmdir(self.folder)
-
-
-def _addresses(host: str, port: Optional[int] = None) -> List[Any]:
-    if port is not None:
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", host)]
 
 
 class _RelayServer:
@@ -313,19 +304,15 @@ class _RelayServer:
             except BlockingIOError:
                 break
             del self.output[:sent]
-        self.watch_output()
-        if self.was_congested != self.congested():
-            self.was_congested = self.congested()
-            for stream in list(self.streams.values()):  # they may leave meanwhile
-                stream.update()
-
-    def watch_output(self) -> None:
-        """Watch stdout only while frames wait for it."""
-        if self.output and not self.writing:
+        if self.output and not self.writing:  # stdout is watched only while frames wait for it
             self.selector.register(1, _WRITE, self.flush)
         elif self.writing and not self.output:
             self.selector.unregister(1)
         self.writing = bool(self.output)
+        if self.was_congested != self.congested():
+            self.was_congested = self.congested()
+            for stream in list(self.streams.values()):  # they may leave meanwhile
+                stream.update()
 
     def readable(self, _events: int) -> Optional[bool]:
         """Read frames from stdin; return `False` at its end."""
@@ -336,10 +323,6 @@ class _RelayServer:
         if not data:
             return False
         self.input += data
-        self.take_frames()
-        return None
-
-    def take_frames(self) -> None:
         done = 0
         while len(self.input) - done >= HEAD.size:
             kind, number, count = HEAD.unpack_from(self.input, done)
@@ -350,6 +333,7 @@ class _RelayServer:
             self.act(kind, number, count, bytes(self.input[body:end]))
             done = end
         del self.input[:done]
+        return None
 
     def act(self, kind: int, number: int, count: int, body: bytes) -> None:
         """Handle a frame; ignore late ones, of a stream that has left."""
@@ -372,9 +356,12 @@ class _RelayServer:
         elif kind == CLOSE:
             stream.close()
 
-    def open(self, number: int, credit: int, *where: Any) -> None:
+    def open(self, number: int, credit: int, host: str, port: Optional[int] = None) -> None:
         try:
-            stream = _TargetConnection(self, number, credit, _addresses(*where))
+            addresses: List[Any] = [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", host)]
+            if port is not None:
+                addresses = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            stream = _TargetConnection(self, number, credit, addresses, None)
         except (OSError, ValueError, OverflowError):  # no such name, or no descriptor is left
             self.frame(REFUSED, number)
             return
@@ -388,7 +375,7 @@ class _RelayServer:
         except (OSError, ValueError, OverflowError):
             self.frame(REFUSED, number)
         else:
-            self.frame(OPENED, number, listener.port())
+            self.frame(OPENED, number, 0 if listener.path else listener.sock.getsockname()[1])
 
 
 def serve(tls: Any = None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import pkgutil
 import zlib
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 
@@ -90,8 +89,12 @@ def _collect(name: str, sources: dict[str, str]) -> None:
     if name in sources:
         return
     text = _source(name) or ""
-    for other in _imports(text):
-        _collect(other, sources)
+    ours = __package__.partition(".")[0]
+    for node in ast.parse(text).body if f"from {ours}" in text else ():  # to parse takes long
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == ours:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                _collect(inner if _source(inner) is not None else str(node.module), sources)
     parts = name.split(".")
     for length in range(1, len(parts)):
         sources.setdefault(".".join(parts[:length]), "")
@@ -104,12 +107,3 @@ def _source(name: str) -> str | None:
     with suppress(OSError):  # `importlib.resources` would do, and takes long to load
         return (pkgutil.get_data(package, f"{inner.replace('.', '/')}.py") or b"").decode()
     return None
-
-
-def _imports(text: str) -> Iterator[str]:
-    ours = __package__.partition(".")[0]
-    for node in ast.parse(text).body if f"from {ours}" in text else ():  # to parse takes long
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == ours:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if _source(inner) is not None else str(node.module)

@@ -9,12 +9,13 @@ import os
 import stat
 import struct
 import time
+from contextlib import suppress
 from typing import Any, Callable, Dict, List, Tuple
 
 _OK, _EOF, _NO_SUCH_FILE, _DENIED, _FAILURE, _BAD_MESSAGE, _UNSUPPORTED = 0, 1, 2, 3, 4, 5, 8
 _STATUS, _HANDLE, _DATA, _NAME, _ATTRS, _EXTENDED_REPLY = 101, 102, 103, 104, 105, 201
 _VERSION = 2
-_SIZE, _OWNER, _MODE, _TIMES, _EXTENDED = 1, 2, 4, 8, 1 << 31
+_SIZE, _OWNER, _MODE, _TIMES = 1, 2, 4, 8
 _FLAGS = {0x02: os.O_WRONLY, 0x04: os.O_APPEND, 0x08: os.O_CREAT, 0x10: os.O_TRUNC, 0x20: os.O_EXCL}
 _READ, _WRITE = 0x01, 0x02
 _MOST_DATA = 256 << 10  # of one READ
@@ -37,37 +38,30 @@ class _Request:
         self.body = body
         self.at = 0
 
-    def number(self, size: int = 4) -> int:
-        self.at += size
-        if self.at > len(self.body):
-            raise _Refused(_BAD_MESSAGE)
-        return int.from_bytes(self.body[self.at - size : self.at], "big")
-
-    def text(self) -> bytes:
-        size = self.number()
+    def take(self, size: int) -> bytes:
         self.at += size
         if self.at > len(self.body):
             raise _Refused(_BAD_MESSAGE)
         return self.body[self.at - size : self.at]
+
+    def number(self, size: int = 4) -> int:
+        return int.from_bytes(self.take(size), "big")
+
+    def text(self) -> bytes:
+        return self.take(self.number())
 
     def path(self) -> bytes:
         return self.text() or b"."
 
     def attributes(self) -> Dict[int, Tuple[int, ...]]:
         flags = self.number()
-        attributes: Dict[int, Tuple[int, ...]] = {}
-        if flags & _SIZE:
-            attributes[_SIZE] = (self.number(8),)
-        if flags & _OWNER:
-            attributes[_OWNER] = (self.number(), self.number())
-        if flags & _MODE:
-            attributes[_MODE] = (self.number(),)
-        if flags & _TIMES:
-            attributes[_TIMES] = (self.number(), self.number())
-        if flags & _EXTENDED:
-            for _ in range(self.number()):
-                self.text(), self.text()
-        return attributes
+        sizes = {_SIZE: (8,), _OWNER: (4, 4), _MODE: (4,), _TIMES: (4, 4)}  # in their order
+        # What else follows, of a kind of its own, is not read.
+        return {
+            kind: tuple(map(self.number, numbers))
+            for kind, numbers in sizes.items()
+            if flags & kind
+        }
 
 
 def _text(value: bytes) -> bytes:
@@ -96,13 +90,6 @@ def _name(name: bytes, facts: Any = None) -> bytes:
         *(facts.st_size, when),
     )
     return _text(name) + _text(line.encode() + name) + _attributes(facts)
-
-
-def _write(file: int, data: Any, offset: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(file, view, offset)
-        view, offset = view[written:], offset + written
 
 
 _Answer = Tuple[int, bytes]
@@ -136,24 +123,21 @@ class _SftpServer:
             20: lambda r: self.done(os.symlink, r.text(), r.path()),
             200: self.extended,
         }
-        self.extensions: Dict[bytes, Tuple[bytes, Callable[[_Request], _Answer]]] = {
-            b"posix-rename@openssh.com": (
-                b"1",
-                lambda r: self.done(os.replace, r.path(), r.path()),
-            ),
-            b"hardlink@openssh.com": (b"1", lambda r: self.done(os.link, r.path(), r.path())),
-            b"fsync@openssh.com": (b"1", lambda r: self.done(os.fsync, self.file(r))),
-            b"statvfs@openssh.com": (b"2", lambda r: self.space(os.statvfs(r.path()))),
-            b"fstatvfs@openssh.com": (b"2", lambda r: self.space(os.fstatvfs(self.file(r)))),
-            b"limits@openssh.com": (b"1", self.limits),
-            b"expand-path@openssh.com": (b"1", self.expand),
+        self.extensions: Dict[bytes, Callable[[_Request], _Answer]] = {
+            b"posix-rename@openssh.com": lambda r: self.done(os.replace, r.path(), r.path()),
+            b"hardlink@openssh.com": lambda r: self.done(os.link, r.path(), r.path()),
+            b"fsync@openssh.com": lambda r: self.done(os.fsync, self.file(r)),
+            b"statvfs@openssh.com": lambda r: self.space(os.statvfs(r.path())),
+            b"fstatvfs@openssh.com": lambda r: self.space(os.fstatvfs(self.file(r))),
+            b"limits@openssh.com": self.limits,
+            b"expand-path@openssh.com": self.expand,
         }
 
     def answer(self, kind: int, body: bytes) -> bytes:
         """Return the packet that answers a request."""
         if kind == 1:
-            versions = ((name, version) for name, (version, _) in self.extensions.items())
-            words = b"".join(_text(name) + _text(version) for name, version in versions)
+            versions = {name: b"2" if b"statvfs" in name else b"1" for name in self.extensions}
+            words = b"".join(_text(name) + _text(own) for name, own in versions.items())
             return _text(struct.pack(">BI", _VERSION, 3) + words)
         request = _Request(body)
         number = request.number()
@@ -170,9 +154,8 @@ class _SftpServer:
         return struct.pack(">IBI", 5 + len(data), reply, number) + data
 
     def status(self, code: int, message: str = "") -> _Answer:
-        return _STATUS, struct.pack(">I", code) + _text(message.encode("utf-8", "replace")) + _text(
-            b""
-        )
+        words = _text(message.encode("utf-8", "replace")) + _text(b"")
+        return _STATUS, struct.pack(">I", code) + words
 
     def done(self, act: Callable[..., None] = lambda: None, *words: Any) -> _Answer:
         act(*words)
@@ -219,10 +202,10 @@ class _SftpServer:
         return _DATA, _text(data)
 
     def write(self, request: _Request) -> _Answer:
-        file, offset, size = self.file(request), request.number(8), request.number()
-        if request.at + size > len(request.body):
-            raise _Refused(_BAD_MESSAGE)
-        _write(file, memoryview(request.body)[request.at : request.at + size], offset)
+        file, offset, left = self.file(request), request.number(8), memoryview(request.text())
+        while left:
+            written = os.pwrite(file, left, offset)
+            left, offset = left[written:], offset + written
         return self.done()
 
     def set_attributes(self, of: Any, attributes: Dict[int, Tuple[int, ...]]) -> _Answer:
@@ -254,10 +237,8 @@ class _SftpServer:
         now, left[:] = left[:_MOST_NAMES], left[_MOST_NAMES:]
         entries = []
         for name in now:
-            try:
+            with suppress(OSError):  # it has gone meanwhile
                 entries.append(_name(name, os.lstat(os.path.join(path, name))))
-            except OSError:  # it has gone meanwhile
-                continue
         return self.names(*entries)
 
     def make_folder(self, request: _Request) -> _Answer:
@@ -271,8 +252,7 @@ class _SftpServer:
         return self.done(os.rename, source, target)
 
     def extended(self, request: _Request) -> _Answer:
-        _, act = self.extensions.get(request.text(), (b"", self.unknown))
-        return act(request)
+        return self.extensions.get(request.text(), self.unknown)(request)
 
     def unknown(self, _request: _Request) -> _Answer:
         return self.status(_UNSUPPORTED, "not supported")
@@ -289,8 +269,7 @@ class _SftpServer:
         return _EXTENDED_REPLY, struct.pack(">4Q", _MOST_PACKET, _MOST_DATA, _MOST_PACKET - 1024, 0)
 
     def expand(self, request: _Request) -> _Answer:
-        path = os.path.expanduser(request.path())
-        return self.names(_name(os.path.realpath(path)))
+        return self.names(_name(os.path.realpath(os.path.expanduser(request.path()))))
 
 
 def main(_argv: List[str]) -> None:

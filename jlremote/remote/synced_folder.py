@@ -9,6 +9,7 @@ which each file was left: what has another state since was changed here, and sta
 import filecmp
 import json
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -27,7 +28,8 @@ _PIECE = 1 << 20
 # `["d"]` of a folder, `["l", TEXT]` of a link, `["f", SIZE, NANOSECONDS, IS_EXECUTABLE]` of a file.
 State = List[Any]
 # The state on the laptop, that here, and the one before that, which a cut may have left.
-Brought = Dict[str, List[Optional[State]]]
+Known = List[Optional[State]]
+Brought = Dict[str, Known]
 
 
 def state_of(path: bytes) -> Optional[State]:
@@ -57,7 +59,8 @@ def is_same(one: State, other: State) -> bool:
 class Plan:
     """What is to be done, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, overwrite: bool) -> None:
+        self.overwrite = overwrite
         self.brought: Brought = {}  # what stays in the list as it is
         self.want: List[str] = []
         self.found: Dict[str, Optional[State]] = {}  # the states here that were judged
@@ -73,12 +76,30 @@ class Plan:
             self._blocked.add(name)
         return name in self._blocked
 
-    def keep(self, name: str, known: Optional[List[Optional[State]]], state: State) -> None:
+    def keep(self, name: str, known: Optional[Known], state: State) -> None:
         """Leave a name as it is here."""
         if known is not None:
             self.brought[name] = known
         (self.kept if known is not None and known[0] == state else self.conflicts).append(name)
         self._blocked.add(name)
+
+    def judge(
+        self, name: str, state: State, known: Optional[Known], found: Optional[State]
+    ) -> None:
+        """Decide on a name whose state on the laptop, before and here is given."""
+        self.found[name] = found
+        is_new = known is None or known[0] != state
+        if found is not None and is_same(found, state):
+            self.brought[name] = [state, found, None]
+        elif found is not None and known is not None and not is_new and found == known[1]:
+            self.brought[name] = known
+        elif found is None or self.overwrite or (known is not None and found in known[1:]):
+            self.want.append(name)
+        elif found[0] == state[0] == "f" and is_new:
+            self.want.append(name)
+            self.compared.add(name)
+        else:
+            self.keep(name, known, state)
 
 
 def decide(
@@ -88,10 +109,10 @@ def decide(
     overwrite: bool,
 ) -> Plan:
     """Compare what is `there`, on the laptop, with the list and with what `look` finds here."""
-    plan = Plan()
+    plan = Plan(overwrite)
     for name, state in there.items():
         if not plan.is_blocked(name):
-            _decide_one(plan, name, state, brought.get(name), look(name), overwrite)
+            plan.judge(name, state, brought.get(name), look(name))
         elif name in brought:
             plan.brought[name] = brought[name]
     for name in sorted(brought.keys() - there.keys()):
@@ -108,39 +129,21 @@ def decide(
     return plan
 
 
-def _decide_one(
-    plan: Plan,
-    name: str,
-    state: State,
-    known: Optional[List[Optional[State]]],
-    found: Optional[State],
-    overwrite: bool,
-) -> None:
-    ours = known is not None and found in known[1:]
-    both_files = found is not None and found[0] == state[0] == "f"
-    plan.found[name] = found
-    if found is not None and is_same(found, state):
-        plan.brought[name] = [state, found, None]
-    elif known is not None and known[0] == state and found == known[1] and found is not None:
-        plan.brought[name] = known
-    elif found is None or ours or overwrite:
-        plan.want.append(name)
-    elif both_files and (known is None or known[0] != state):
-        plan.want.append(name)
-        plan.compared.add(name)
-    else:
-        plan.keep(name, known, state)
-
-
 class _Folder:
-    """The destination, whose lock this process has."""
+    """The destination, whose lock this process has, and what is to be in it.
 
-    def __init__(self, top: str, source: str) -> None:
-        self.top, self.source = os.fsencode(top), source
+    The wanted files wait in the private folder for their names.
+    """
+
+    def __init__(self, top: str, source: str, there: Dict[str, State]) -> None:
+        self.top, self.source, self.there = os.fsencode(top), source, there
         self.own = os.path.join(self.top, OWN.encode())
         self.new = os.path.join(self.own, b"new")
         self.brought: Brought = {}
         self.by = ""  # the laptop's folder that was brought before
+        self.plan = Plan(False)
+        self.waiting: Dict[str, bytes] = {}
+        self.sent: List[str] = []
 
     def path(self, name: str) -> bytes:
         return os.path.join(self.top, name.encode("utf-8", "surrogateescape"))
@@ -188,31 +191,15 @@ class _Folder:
         os.replace(part, os.path.join(self.own, b"list"))
         self.brought, self.by = brought, self.source
 
-    def clear(self) -> None:
-        """Remove what waits for a name, also that of a sync that was cut."""
-        with suppress(OSError):
-            for name in os.listdir(self.new):
-                os.unlink(os.path.join(self.new, name))
-            os.rmdir(self.new)
-
-
-class _ArrivedFiles:
-    """The wanted files, which wait in the private folder for their names."""
-
-    def __init__(self, folder: _Folder, there: Dict[str, State], plan: Plan) -> None:
-        self.folder, self.there, self.plan = folder, there, plan
-        self.waiting: Dict[str, bytes] = {}
-        self.sent: List[str] = []
-
     def receive(self, wanted: List[str], given: BinaryIO) -> None:
         """Read these files, and which of them changed meanwhile."""
         for name in wanted:
             self.waiting[name] = self._write(name, given)
-        for name in json.loads(_whole(given).decode("ascii")):
+        for name in json.loads(b"".join(_pieces(given)).decode("ascii")):
             del self.waiting[name]
 
     def _write(self, name: str, given: BinaryIO) -> bytes:
-        path = os.path.join(self.folder.new, b"%d" % len(self.waiting))
+        path = os.path.join(self.new, b"%d" % len(self.waiting))
         _, _, nanoseconds, executable = self.there[name]
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if executable else 0o666)
         try:
@@ -229,11 +216,11 @@ class _ArrivedFiles:
 
         The list has the new states before, beside the old ones: a cut leaves none unknown.
         """
-        before, later = self.folder.brought, self._later()
+        before, later = self.brought, self._later()
         brought = dict(self.plan.brought)
         brought.update({name: before[name] for name in self.plan.want if name in before})
         gone = {name: before[name] for name in self.plan.gone}
-        self.folder.save({**brought, **gone, **later})
+        self.save({**brought, **gone, **later})
         self._delete([name for name in gone if self._is_in_the_way(name)])
         for name, known in later.items():
             if self._place(name):
@@ -242,12 +229,12 @@ class _ArrivedFiles:
             else:
                 self.plan.conflicts.append(name)
         self._delete(self.plan.gone)
-        self.folder.save(brought)
+        self.save(brought)
 
     def _later(self) -> Brought:
         later: Brought = {}
         for name in self.plan.want:
-            state, known = self.there[name], self.folder.brought.get(name, [None, None])
+            state, known = self.there[name], self.brought.get(name, [None, None])
             if name in self.waiting or state[0] != "f":  # else it changed while it was read
                 new = state_of(self.waiting[name]) if name in self.waiting else state
                 later[name] = [state, new, known[1]]
@@ -261,7 +248,7 @@ class _ArrivedFiles:
 
     def _delete(self, names: List[str]) -> None:
         for name in sorted(names, reverse=True):  # what is in a folder comes before it
-            path, found = self.folder.path(name), self.folder.look(name)
+            path, found = self.path(name), self.look(name)
             if found == ["d"]:
                 with suppress(OSError):  # there is more in it
                     os.rmdir(path)
@@ -269,10 +256,10 @@ class _ArrivedFiles:
                 os.unlink(path)
 
     def _place(self, name: str) -> bool:
-        path, state, found = self.folder.path(name), self.there[name], self.folder.look(name)
+        path, state, found = self.path(name), self.there[name], self.look(name)
         if found not in (None, self.plan.found[name]):
             return False  # it was changed a moment ago
-        new = self.waiting.get(name, os.path.join(self.folder.new, b"link"))
+        new = self.waiting.get(name, os.path.join(self.new, b"link"))
         if name in self.plan.compared and not filecmp.cmp(path, new, shallow=False):
             return False
         if found == ["d"]:
@@ -292,17 +279,12 @@ class _ArrivedFiles:
 
 
 def _destination(into: Optional[str], name: str) -> str:
-    home = os.path.realpath(os.path.expanduser("~"))
-    path = os.path.realpath(os.path.expanduser(into or "."))
+    home, path = (os.path.realpath(os.path.expanduser(each)) for each in ("~", into or "."))
     if into is None and path in ("/", home):
         path = os.path.join(path, name)
     if path in ("/", home):
         sys.exit(REFUSED)
     return path
-
-
-def _whole(given: BinaryIO) -> bytes:
-    return b"".join(_pieces(given))
 
 
 def _pieces(given: BinaryIO) -> Iterator[bytes]:
@@ -320,39 +302,39 @@ def _answer(**words: Any) -> None:
 
 
 def _run(given: BinaryIO) -> None:
-    request = json.loads(zlib.decompress(_whole(given)).decode("ascii"))
+    request = json.loads(zlib.decompress(b"".join(_pieces(given))).decode("ascii"))
     top = _destination(request["into"], request["name"])
-    folder, there = _Folder(top, request["source"]), dict(request["entries"])
+    there = dict(request["entries"])
+    folder = _Folder(top, request["source"], there)
     if not request["dry"]:
         folder.lock()
     folder.load()
     before = folder.by if folder.by != folder.source else ""
-    plan = decide(there, folder.brought, folder.look, request["overwrite"])
+    plan = folder.plan = decide(there, folder.brought, folder.look, request["overwrite"])
     if plan.gone and not there:
         sys.exit(EMPTY)
-    arrival = _ArrivedFiles(folder, there, plan)
     if request["dry"]:
-        arrival.sent = plan.want
+        folder.sent = plan.want
     else:
-        _act(folder, arrival, plan, given)
-    sent = [name for name in arrival.sent if there[name] != ["d"]]
+        _act(folder, given)
+    sent = [name for name in folder.sent if there[name] != ["d"]]
     ends = {"deleted": plan.gone, "kept": plan.kept, "conflicts": plan.conflicts}
     _answer(into=top, sent=sent, before=before, **ends)
 
 
-def _act(folder: _Folder, arrival: _ArrivedFiles, plan: Plan, given: BinaryIO) -> None:
-    numbers = {name: number for number, name in enumerate(arrival.there)}
-    files = [name for name in plan.want if arrival.there[name][0] == "f"]
-    folder.clear()
+def _act(folder: _Folder, given: BinaryIO) -> None:
+    numbers = {name: number for number, name in enumerate(folder.there)}
+    files = [name for name in folder.plan.want if folder.there[name][0] == "f"]
+    shutil.rmtree(folder.new, ignore_errors=True)  # of a sync that was cut
     try:
-        if plan.want:
+        if folder.plan.want:
             os.mkdir(folder.new, 0o700)
         if files:
             _answer(want=[numbers[name] for name in files])
-            arrival.receive(files, given)
-        arrival.settle()
+            folder.receive(files, given)
+        folder.settle()
     finally:
-        folder.clear()
+        shutil.rmtree(folder.new, ignore_errors=True)
 
 
 def main(_argv: List[str]) -> None:

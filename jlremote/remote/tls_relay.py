@@ -48,12 +48,7 @@ class Certificates:
                 os.setgid(gid)
                 os.setuid(uid)
 
-    def wrap(self, sock: Any) -> Any:
-        """Return the socket of a connection whose handshake is to be done."""
-        return self.context.wrap_socket(sock, do_handshake_on_connect=False)
-
     def why(self, error: OSError) -> int:
-        """Return what an error says about TLS, 0 for nothing."""
         return WANTS_CERTIFICATE if "CERTIFICATE" in str(error) else 0
 
     def refusal(self, sock: Any) -> int:
@@ -71,9 +66,9 @@ class Certificates:
 
         Only Jupyter itself could tell which text of a configuration is the path, if any.
         """
-        variables = self.variables()
-        command = _text(self.process + "/cmdline")
-        named = command.replace("=", "\0").split("\0")
+        words = _text(self.process + "/environ").split("\0")
+        variables = dict(word.split("=", 1) for word in words if "=" in word)
+        named = _text(self.process + "/cmdline").replace("=", "\0").split("\0")
         for folder in map(glob.escape, filter(None, self.folders(variables, named[0]))):
             for kind in ("*.py", "*.json", "*.d/*.json"):
                 named += self.quoted(os.path.join(folder, kind))
@@ -95,10 +90,6 @@ class Certificates:
 
     def absolute(self, path: str) -> str:
         return os.path.join(self.process + "/cwd", path)
-
-    def variables(self) -> Dict[str, str]:
-        words = _text(self.process + "/environ").split("\0")
-        return dict(word.split("=", 1) for word in words if "=" in word)
 
     def folders(self, variables: Dict[str, str], python: str) -> Iterator[str]:
         """Yield the folders of Jupyter's configuration and data.

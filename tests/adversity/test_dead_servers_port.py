@@ -10,7 +10,6 @@ from contextlib import ExitStack
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.survey import JupyterDead
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.forward.connection_router import WaitLimits
 from tests.lab.accounts import claimed_account
@@ -92,7 +91,9 @@ def test_a_session_s_own_socket_needs_no_newer_proof(router: Router) -> None:
 
 def test_who_has_taken_the_port_reads_nothing_and_says_nothing(router: Router) -> None:
     browser = opened(router, PAGE)
-    router.gateway.proofs.put(JupyterDead("the Jupyter server of `cont1` is gone"))
+    router.gateway.proofs.put(
+        JlrError("the Jupyter server of `cont1` is gone", state="jupyter-dead")
+    )
     router.turn_until(lambda: not router.router._bridges)
     told = browser.recv(100000)
     assert b"is gone" in told

@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from jlremote.jupyter import kernel_socket
-from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel_socket import NoWebSocket, open_socket
+from jlremote.jupyter import api as jupyter_api
+from jlremote.jupyter.api import JupyterApi, NoWebSocket, open_socket
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import new_server
 
@@ -80,7 +79,7 @@ def endless_messages() -> Iterator[int]:
 
 
 def test_a_message_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_socket, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(jupyter_api, "MOST_MESSAGE_BYTES", 1 << 20)
     with endless_messages() as port:
         line = open_socket(JupyterApi(port, new_server()), "k")
         with pytest.raises(NoWebSocket, match="a message of over 1 MiB"):

@@ -68,7 +68,6 @@ class Manager:
 
     def __init__(self) -> None:
         self.kernel = SimpleNamespace(ports=[1, 2])
-        self._kernel_connections = {"k": 0}
         self.pages = Pages(type(self))
 
     def start_buffering(self, *_: Any) -> None:
@@ -102,16 +101,9 @@ def begun(channels: Any, handler: Handler) -> Handler:
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return what is to be done later."""
-    calls: list[Any] = []
-    loop = SimpleNamespace(call_later=lambda _, *call: calls.append(call))
+def manager(monkeypatch: pytest.MonkeyPatch) -> Manager:
+    loop = SimpleNamespace(call_later=lambda *_: None)
     monkeypatch.setattr(resumption, "IOLoop", SimpleNamespace(current=lambda: loop))
-    return calls
-
-
-@pytest.fixture
-def manager(later: list[Any]) -> Manager:
     return Manager()
 
 
@@ -138,19 +130,6 @@ def test_the_oldest_goes_where_too_much_is_kept(
     assert manager.comes("c") == [b"6", b"7", b"8", b"9", b"a"]
     streams[1].says(b"more than all")
     assert manager.comes("b") == [b"more than all"]
-
-
-def test_a_page_is_not_waited_for_for_ever_while_another_one_is_there(
-    manager: Manager, later: list[Any]
-) -> None:
-    away = manager.goes("away")
-    for again in (False, True):
-        manager._kernel_connections["k"] = int(again)
-        ((call, *arguments),) = later
-        later.clear()
-        call(*arguments)
-        assert away.ended == again
-    assert not later
 
 
 def test_nothing_is_kept_of_a_kernel_that_has_ended_or_has_other_ports(manager: Manager) -> None:

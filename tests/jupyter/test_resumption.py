@@ -26,8 +26,7 @@ from websocket import (
 )
 
 from jlremote.errors import NotFound
-from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.jupyter.api import JupyterApi, KernelSocket
 from jlremote.kernels.remote_kernel import Message, RemoteKernel
 from tests.jupyter.local_server import LocalServer, local_server
 from tests.jupyter.parts import AGES

@@ -86,7 +86,7 @@ def test_a_server_on_the_sessions_socket_is_found_and_awaited(on_socket: socket.
     (Path(on_socket.getsockname()).parents[1] / "launch").write_text("mine\n")
     waiting = subprocess.Popen(["sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert waiting.stdin is not None
-    waiting.stdin.write(scripts.wait_and_probe(BARE, NAME, "mine"))
+    waiting.stdin.write(launch.wait_and_probe(BARE, NAME, "mine"))
     waiting.stdin.close()
     on_socket.listen()
     assert waiting.stdout is not None
@@ -133,7 +133,7 @@ def test_another_process_with_the_pid_is_left_alone(folder: Path) -> None:
 
 def test_a_launch_is_abandoned_before_its_server_starts(folder: Path) -> None:
     (folder / "launch").write_text("mine\n")
-    sh(scripts.abandon(BARE, NAME, "mine"))
+    sh(launch.abandon(BARE, NAME, "mine"))
     assert (folder / "abandoned-mine").exists()
     assert not (folder / "runtime").exists()
 
@@ -267,7 +267,7 @@ def test_of_launches_at_the_same_moment_one_starts_a_server(folder: Path, tmp_pa
         assert joined == {f"joined-{name}" for name in names if name != winner}
         assert (folder / f"shared-{winner}").exists()
         wait_until((folder / f"pid-{winner}").exists, "the server")
-        assert sh(scripts.abandon(BARE, NAME, winner)).returncode == 0
+        assert sh(launch.abandon(BARE, NAME, winner)).returncode == 0
         assert (folder / f"pid-{winner}").exists()
         until.touch()
         assert all(one.wait(timeout=30) == 0 for one in began)
@@ -303,5 +303,5 @@ def test_a_launch_that_joins_a_server_holds_no_lock_until_its_shell_has_ended(
 
 def test_a_launch_that_waits_for_a_server_which_ends_says_so(folder: Path) -> None:
     (folder / "joined-mine").touch()
-    assert sh(scripts.wait_and_probe(BARE, NAME, "mine")).returncode == scripts.OTHER_ENDED
+    assert sh(launch.wait_and_probe(BARE, NAME, "mine")).returncode == launch.OTHER_ENDED
     assert not (folder / "joined-mine").exists()

@@ -24,7 +24,7 @@ from jupyter_client.session import Session
 from jupyter_server.services.kernels.connection import base
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.jupyter.kernel_socket import NoWebSocket
+from jlremote.jupyter.api import NoWebSocket
 from jlremote.kernels import remote_kernel
 from jlremote.kernels.bridge import Bridge
 from jlremote.kernels.kernel_ports import LocalPorts

@@ -72,7 +72,7 @@ def test_two_that_come_first_share_one_kernel_whose_variables_stay(session: Sess
     other = execute(session, "--kernel", "python3", "-c", "x")
     assert other.status == 1, other
     assert "NameError: name 'x' is not defined" in other.stderr, other
-    failed(execute(session, "-k", "ir", "-c", "x"), 6, "no kernel `ir`", "Jupyter has `python3`")
+    failed(execute(session, "-k", "ir", "-c", "x"), 6, "Jupyter has no kernel `ir`, but `python3`")
 
 
 def test_a_file_and_the_cells_of_a_notebook_run_up_to_the_first_that_fails(

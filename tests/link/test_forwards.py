@@ -9,8 +9,6 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.jupyter.endpoint import WARNED_SECONDS, Endpoint
-from jlremote.jupyter.locate import NothingListens, PortTaken
-from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
@@ -37,7 +35,7 @@ def test_a_remembered_endpoint_is_proved_before_bytes_flow(
         again = parts.forwards.add(KEY, port, remembered, parts.connection, seen=False)
         with pytest.raises(JlrError, match="could not be checked in time"):
             again.wait(0)
-        parts.settle(JupyterDead("it is gone"))
+        parts.settle(JlrError("it is gone", state="jupyter-dead"))
         until(is_in(State.JUPYTER_DEAD, again), "the verdict")
 
 
@@ -68,7 +66,7 @@ def test_a_proof_that_was_overtaken_by_a_reconnect_counts_for_nothing(
     second = parts.reconnect()
     parts.settle(new_endpoint("172.17.0.9"))
     assert forward.wait(PATIENCE) == (second, new_endpoint("172.17.0.9").target)
-    parts.proofs_on(first).put(JupyterDead("as seen on the old connection"))
+    parts.proofs_on(first).put(JlrError("as seen on the old connection", state="jupyter-dead"))
     until(lambda: parts.proofs_on(first).empty(), "the end of the first proof")
     assert forward.wait(0) == (second, new_endpoint("172.17.0.9").target)
 
@@ -80,7 +78,7 @@ def test_a_proof_that_was_overtaken_by_a_new_start_counts_for_nothing(
     until(lambda: len(parts.asked) == 1, "the proof")
     again = new_endpoint(pid=77)
     forward.replace(again, connection)
-    parts.settle(JupyterDead("the one before"))
+    parts.settle(JlrError("the one before", state="jupyter-dead"))
     until(lambda: parts.proofs_on(connection).empty(), "the end of the proof")
     assert forward.wait(0) == (connection, again.target)
 
@@ -168,7 +166,10 @@ def test_many_refusals_in_a_row_cause_at_most_one_proof(parts: Parts) -> None:
 
 @pytest.mark.parametrize(
     ("error", "state"),
-    [(NothingListens("nothing is there"), State.CLOSED), (PortTaken("another's"), State.TAKEN)],
+    [
+        (JlrError("nothing is there", state="closed"), State.CLOSED),
+        (JlrError("another's", state="taken"), State.TAKEN),
+    ],
 )
 def test_a_closed_or_taken_port_is_looked_for_at_the_next_request(
     error: JlrError, state: State, parts: Parts, monkeypatch: pytest.MonkeyPatch
@@ -204,6 +205,6 @@ def test_what_open_connections_lead_to_is_proved_after_they_were_opened(parts: P
     until(lambda: len(parts.asked) == 1, "the proof")
     with pytest.raises(JlrError, match="could not be checked in time"):
         forward.wait(0)
-    parts.settle(JupyterDead("the server is gone"))
-    with pytest.raises(JupyterDead):
+    parts.settle(JlrError("the server is gone", state="jupyter-dead"))
+    with pytest.raises(JlrError, match="the server is gone"):
         confirmed.result()

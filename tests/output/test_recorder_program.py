@@ -16,7 +16,7 @@ from jupyter_client.manager import KernelManager
 
 from jlremote.jupyter import recorder
 from jlremote.remote.record_store import Store
-from jlremote.remote.recorded_server import RecordedServer
+from jlremote.remote.recorded_kernel import RecordedServer
 from tests.forward.parts import read_all, serving
 from tests.lab.programs import PATIENCE, wait_until
 

@@ -178,9 +178,7 @@ def test_a_kind_of_kernel_that_is_gone_is_told_with_those_that_there_are(
     words[words.index("python3")] = "julia"
     ran = session.laptop.run(*words, timeout=SECONDS)
     assert ran.status == 6, ran
-    assert (
-        "has no kernel `julia` any more; there is `python3`\nhint: `jlr local kernels" in ran.stderr
-    )
+    assert "has no kernel `julia`, but `python3`\nhint: `jlr local kernels" in ran.stderr
 
 
 FLOOD = "for _ in range(100): print('x' * 99_999, flush=True)"

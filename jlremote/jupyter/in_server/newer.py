@@ -68,8 +68,8 @@ def load() -> list[str]:
     ours = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     if not ours and not any(map(os.path.exists, CONTAINERS)):
         return []  # the host's GPUs are everyone's
-    which = [f"--id={ours}"] if ours else []
-    argv = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", *which]
+    argv = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    argv += [f"--id={ours}"] if ours else []
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
         words = done.stdout.split()

@@ -162,11 +162,9 @@ def limit_pages(package: str) -> None:
         return
     connection = channels.ZMQChannelsWebsocketConnection
     limits = connection._limit_rate
-
-    def limit_page(self: Any, *message: Any) -> Any:
-        return is_limited(self.websocket_handler) and limits(self, *message)
-
-    connection._limit_rate = limit_page
+    connection._limit_rate = lambda self, *message: (
+        is_limited(self.websocket_handler) and limits(self, *message)
+    )
 
 
 def say_nothing_outside(package: str) -> None:

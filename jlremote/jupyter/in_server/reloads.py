@@ -225,7 +225,6 @@ class Unsaved:
         self._caught: dict[str, list[Record]] = {}  # by Output widget what it got of any cell
 
     def take(self, record: Record) -> None:
-        """Add a record."""
         kind, kernel = record["kind"], record["kernel"]
         request = record["request"] or (self._open.get(kernel) if kind == "lost" else None)
         if kind == "kernel":

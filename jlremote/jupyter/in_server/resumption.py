@@ -15,6 +15,7 @@ It is for each server since Notebook 6, on Python 3.6 and newer.
 
 from collections import deque
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, Deque, Dict, List, Optional
 
 from tornado.gen import maybe_future
@@ -23,8 +24,7 @@ from tornado.websocket import WebSocketClosedError
 
 MOST_BYTES = 64 << 20  # of a page; then the oldest go
 SPARE_BYTES = 4 << 20  # of what a browser has, and its page may not have yet
-MOST_PAGES = 8  # of a kernel that are away
-STALE_SECONDS = 3600  # for which a page is waited for while another one is there
+MOST_PAGES = 4  # of a kernel that are away
 PAUSE_SECONDS = 0.2
 MARK = b"jlr"
 
@@ -33,10 +33,8 @@ class Queued:
     """A message for a page, with the number of its frame once it was written."""
 
     def __init__(self, stream: Any, parts: List[Any]) -> None:
-        self.stream = stream
-        self.parts = parts
-        self.size = sum(map(len, parts))
-        self.number = 0
+        self.stream, self.parts = stream, parts
+        self.size, self.number = sum(map(len, parts)), 0
 
 
 class Socket:
@@ -76,7 +74,8 @@ class Socket:
         self.number += 1
         return written
 
-    def ask(self) -> None:
+    def ask(self, again: bool = False) -> None:
+        self._asked = self._asked and not again
         if self.number > self._confirmed and not self._asked and not self.closed:
             self._asked = True
             self._handler.ping(MARK + str(self.number).encode())
@@ -86,19 +85,14 @@ class Socket:
         if data.startswith(MARK) and self.page is not None:
             self._confirmed = int(data[len(MARK) :])
             self.page.confirm(self._confirmed)
-            IOLoop.current().call_later(PAUSE_SECONDS, self._ask_again)
-
-    def _ask_again(self) -> None:
-        self._asked = False
-        self.ask()
+            IOLoop.current().call_later(PAUSE_SECONDS, self.ask, True)
 
 
 class PageQueue:
     """The messages for a page that the page is not known to have."""
 
     def __init__(self, channels: Dict[str, Any], ports: Any) -> None:
-        self.channels = channels
-        self.ports = ports
+        self.channels, self.ports = channels, ports
         self.lost = self.again = False  # whether its connection was lost; whether it has come back
         self._waiting: Deque[Queued] = deque()
         self._sent: Deque[Queued] = deque()  # before those
@@ -112,7 +106,6 @@ class PageQueue:
             stream.on_recv_stream(self.take)
 
     def take(self, stream: Any, parts: List[Any]) -> None:
-        """Take a message, and send it if it can be."""
         message = Queued(stream, parts)
         self._waiting.append(message)
         self._bytes += message.size
@@ -139,7 +132,6 @@ class PageQueue:
             self._sent.clear()
 
     def confirm(self, number: int) -> None:
-        """Forget the messages up to a number, as the page has them."""
         spare = 0 if self._socket is None or self._socket.received is None else SPARE_BYTES
         while self._sent and self._sent[0].number <= number and self._bytes > spare:
             self._forget(self._sent)
@@ -165,25 +157,21 @@ class PageQueue:
                 stream.close()
 
 
-class Heard:
-    """A channel on which Jupyter waits for a first message, while the page gets all messages."""
+def heard(page: PageQueue, stream: Any) -> Any:
+    """Return a channel where Jupyter waits for a first message, while the page gets all."""
 
-    def __init__(self, page: PageQueue, stream: Any) -> None:
-        self._page, self._stream = page, stream
+    def hear(hears: Any) -> None:
+        def take(own: Any, parts: List[Any]) -> None:
+            page.take(own, parts)
+            hears(parts)
 
-    def on_recv(self, heard: Any) -> None:
-        def take(stream: Any, parts: List[Any]) -> None:
-            self._page.take(stream, parts)
-            heard(parts)
+        stream.on_recv_stream(take)
 
-        self._stream.on_recv_stream(take)
+    def stop() -> None:
+        if not stream.closed():
+            stream.on_recv_stream(page.take)
 
-    def stop_on_recv(self) -> None:
-        if not self._stream.closed():
-            self._stream.on_recv_stream(self._page.take)
-
-    def closed(self) -> bool:
-        return bool(self._stream.closed())
+    return SimpleNamespace(on_recv=hear, stop_on_recv=stop, closed=stream.closed)
 
 
 class Pages:
@@ -205,8 +193,6 @@ class Pages:
             away[session] = page
             while len(away) > MOST_PAGES:
                 away.pop(next(iter(away))).drop()
-            loop = IOLoop.current()
-            loop.call_later(STALE_SECONDS, self.end_stale, manager, kernel, session, page)
 
     def take_up(self, manager: Any, kernel: str, session: str) -> Optional[Dict[str, Any]]:
         """Return the channels of a page that has come again, with nothing for Jupyter to send."""
@@ -223,20 +209,9 @@ class Pages:
         return {"session_key": session, "channels": page.channels, "buffer": []}
 
     def end(self, manager: Any, kernel: str) -> None:
-        """Drop all that is kept of a kernel."""
         for page in self._away.pop(kernel, {}).values():
             page.drop()
         self._stop(manager, kernel)
-
-    def end_stale(self, manager: Any, kernel: str, session: str, page: PageQueue) -> None:
-        """Drop a page that has not come back; wait on while no other is there."""
-        if self._away.get(kernel, {}).get(session) is not page:
-            return
-        if manager._kernel_connections.get(kernel):
-            self._away[kernel].pop(session).drop()
-        else:
-            loop = IOLoop.current()
-            loop.call_later(STALE_SECONDS, self.end_stale, manager, kernel, session, page)
 
     def _drop_closed(self, kernel: str) -> None:
         """Drop the page that its person closed, now that another one goes or comes."""
@@ -262,14 +237,10 @@ def resume(package: str) -> None:
     manager.start_buffering = lambda self, *args: pages.keep(self, *args)
     manager.get_buffer = lambda self, *args: pages.take_up(self, *args)
     manager.stop_buffering = lambda self, *args: pages.end(self, *args)
-    tell_restarts(manager)
-
-
-def tell_restarts(manager: Any) -> None:
-    """Let a kernel that died be busy no more, also before the next one says that it starts."""
     watch = manager.start_watching_activity
 
     def watch_restarts(self: Any, kernel: str) -> None:
+        """Let a kernel that died be busy no more, also before the next one says that it starts."""
         watch(self, kernel)
         own = self.get_kernel(kernel)
         self.add_restart_callback(kernel, lambda: setattr(own, "execution_state", "starting"))
@@ -324,7 +295,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
         page = channels["iopub"].page
         if page.again:
             return maybe_future(None)
-        self.channels = dict(channels, iopub=Heard(page, channels["iopub"]))
+        self.channels = dict(channels, iopub=heard(page, channels["iopub"]))
         try:
             return nudge(self)
         finally:

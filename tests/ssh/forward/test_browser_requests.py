@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.errors import ConnectionTimedOut, JlrError
-from jlremote.jupyter.survey import ContainerRestarting, refuse_halted
+from jlremote.errors import ConnectionTimedOut, JlrError, NotFound
+from jlremote.jupyter.survey import refuse_halted
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.forward.browser_requests import (
@@ -213,7 +213,7 @@ def test_a_page_promises_nothing_about_kernels_of_a_server_that_is_gone() -> Non
 def test_a_container_that_its_engine_restarts_is_told_with_where_its_output_is() -> None:
     restarts = Container("c0ffee", "cont1", running=False, started_at="2026-01-01", restarting=True)
     restarts = replace(restarts, halt="its engine is restarting it")
-    with pytest.raises(ContainerRestarting) as told:
+    with pytest.raises(NotFound) as told:
         refuse_halted("dgx", "cont1", runtime_named("docker"), restarts)
     body = unescape(waiting_page(told.value).decode())
     assert "<p>the container `cont1` does not run: its engine is restarting it</p>" in body

@@ -13,7 +13,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.forwards import local_ports
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
-from jlremote.jupyter.survey import IdleStopped, JupyterDead, Survey
+from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.runtime import Container
@@ -46,14 +46,18 @@ def restored(
 
 
 @pytest.mark.parametrize(
-    ("found", "error"),
-    [(findings(), JupyterDead), (findings(ended="idle"), IdleStopped), (None, JupyterDead)],
+    ("found", "state"),
+    [
+        (findings(), "jupyter-dead"),
+        (findings(ended="idle"), "idle-stopped"),
+        (None, "jupyter-dead"),
+    ],
 )
 def test_further_ports_come_back_though_jupyter_does_not(
-    found: Findings | None, error: type[JlrError], monkeypatch: pytest.MonkeyPatch
+    found: Findings | None, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = FakeLink()
-    with pytest.raises(error):
+    with pytest.raises(JlrError, check=lambda error: error.state == state):
         restored(monkeypatch, link, Survey(HERE, found))
     assert list(link.held) == [("cont1", 6006)]
 

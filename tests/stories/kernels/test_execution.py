@@ -17,7 +17,7 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost, NotFound, Usage
 from jlremote.jupyter.api import JupyterApi, Kernel
-from jlremote.kernels import exec_kernel, execution, lab
+from jlremote.kernels import execution, lab, remote_kernel
 from jlremote.kernels.execution import ExecRequest, execute
 from jlremote.kernels.remote_kernel import Message, decoded
 from jlremote.laptop.sessions import SessionRecord
@@ -93,11 +93,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         forward = SimpleNamespace(local_port=1, server=SimpleNamespace(ours=True))
         session = SessionRecord("dgx", "cont1", "docker", 8888)
-        monkeypatch.setattr(execution, "answering", lambda *_: (session, forward, ""))
+        monkeypatch.setattr(remote_kernel, "answering", lambda *_: (session, forward, ""))
         monkeypatch.setattr(execution, "KernelSocket", FakeKernel)
         monkeypatch.setattr(execution, "RemoteKernel", remote)
         known = replace(OWN, state=state)
-        monkeypatch.setattr(exec_kernel, "of_exec", lambda *_: known)
+        monkeypatch.setattr(execution, "of_exec", lambda *_: known)
         try:
             request = ExecRequest(None, how.pop("cells", ("code",)), **how)
             _, told = execute(request, context(notes))
@@ -197,7 +197,7 @@ def test_a_loss_is_told_once_and_a_session_that_ended_is_an_end(
     def answering(*_: object) -> Any:
         raise next(answers)
 
-    monkeypatch.setattr(execution, "answering", answering)
+    monkeypatch.setattr(remote_kernel, "answering", answering)
     for expected in (LinkLost, LinkLost, NotFound):
         with pytest.raises(expected):
             fake.reach()
@@ -243,21 +243,21 @@ NOTEBOOK = Kernel("work/train.ipynb", "idle", "", id="n1")
     ],
 )
 def test_exec_has_one_kernel_which_is_started_once(api: Api, taken: str, ended: list[str]) -> None:
-    assert exec_kernel.of_exec(cast("JupyterApi", api), context()).id == taken
+    assert execution.of_exec(cast("JupyterApi", api), context()).id == taken
     assert api.ended == ended
 
 
 def test_a_notebook_is_called_by_its_path_or_its_end() -> None:
     twin = replace(NOTEBOOK, notebook="old/train.ipynb", id="n2")
     api = cast("JupyterApi", Api([NOTEBOOK, OWN, twin]))
-    assert exec_kernel.of_notebook("work/train.ipynb", api).id == "n1"
-    assert exec_kernel.of_notebook("old/train.ipynb", api).id == "n2"
+    assert execution.of_notebook("work/train.ipynb", api).id == "n1"
+    assert execution.of_notebook("old/train.ipynb", api).id == "n2"
     with pytest.raises(Usage, match="several notebooks are called"):
-        exec_kernel.of_notebook("train.ipynb", api)
+        execution.of_notebook("train.ipynb", api)
     with pytest.raises(NotFound, match="no kernel runs for a notebook `eval"):
-        exec_kernel.of_notebook("eval.ipynb", api)
+        execution.of_notebook("eval.ipynb", api)
     with pytest.raises(NotFound) as none:
-        exec_kernel.of_notebook("eval.ipynb", cast("JupyterApi", Api([])))
+        execution.of_notebook("eval.ipynb", cast("JupyterApi", Api([])))
     assert "`jlr open`" in str(none.value.hint)
 
 

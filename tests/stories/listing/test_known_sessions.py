@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from jlremote.containers import recording
-from jlremote.errors import ConnectionTimedOut, JlrError, NeedsAuthentication
+from jlremote.errors import ConnectionTimedOut, JlrError, NeedsAuthentication, NotFound
 from jlremote.hosts.links import connected_status
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.recorder import Recording
-from jlremote.jupyter.survey import ContainerGone, ContainerPaused, IdleStopped, JupyterDead
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.listing import known_sessions
@@ -94,10 +93,10 @@ def test_a_silent_server_that_is_still_there_is_down(
 @pytest.mark.parametrize(
     ("failure", "state"),
     [
-        (ContainerGone("gone"), "container-gone"),
-        (JupyterDead("gone"), "jupyter-dead"),
-        (IdleStopped("idle"), "idle-stopped"),
-        (ContainerPaused("paused"), "paused"),
+        (NotFound("gone", state="container-gone"), "container-gone"),
+        (JlrError("gone", state="jupyter-dead"), "jupyter-dead"),
+        (JlrError("idle", state="idle-stopped"), "idle-stopped"),
+        (NotFound("paused", state="paused"), "paused"),
         (JlrError("something else"), "down"),
     ],
 )
@@ -120,7 +119,7 @@ def test_a_forward_that_is_not_up_is_checked_once_more(
 
 def test_a_forward_that_cannot_be_restored_gives_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
-        raise ContainerGone("the container `cont1` is gone")
+        raise NotFound("the container `cont1` is gone", state="container-gone")
 
     monkeypatch.setattr(known_sessions, "bring_back", fail)
     report = reported(monkeypatch, FakeLink(checked=None))
