@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.place.host.contract import understood
+from jlremote.place.host.contract import Host, run_script, understood
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.runtime import CREATOR_LABEL
@@ -90,21 +90,9 @@ def read_image(printed: str) -> Image:
     return Image(str(facts["Id"]), None, None, str(facts["Created"]), size)
 
 
-def build_argv(
-    engine: Engine,
-    tags: Sequence[str],
-    dockerfile: str,
-    arguments: Sequence[str],
-    *more: str,
-    folder: str = "-",
-) -> Argv:
-    """Return the command that builds an image from a folder, or from a tar archive on its stdin.
-
-    `--force-rm` removes the container of a step that fails. `more` are further options.
-    """
-    options = [("--tag", tags), ("--file", (dockerfile,)), ("--build-arg", arguments)]
-    flags = [f"{option}={value}" for option, values in options for value in values]
-    return engine("build", "--force-rm", *flags, *more, folder)
+def image_on(host: Host, engine: Engine, name: str) -> Image:
+    """Return an image that is on a host."""
+    return read_image(run_script(host, command_line(inspect_image_argv(engine, name))).stdout)
 
 
 def commit_argv(

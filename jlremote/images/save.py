@@ -115,11 +115,10 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
             raise _left_there(engine, record.name, done)
         if done.status != 0:
             raise commit_error(engine, record.name, image, record.host, done)
-        saved = run_script(host, command_line(image_commands.inspect_image_argv(engine, image)))
-    made_image = image_commands.read_image(saved.stdout)
+        saved = image_commands.image_on(host, engine, image)
     outside = image_commands.outside_image(inspected)
     variables = image_commands.added_variables(inspected, base)
-    return SaveReport(record.host, image, made_image.id, made_image.size, outside, variables)
+    return SaveReport(record.host, image, saved.id, saved.size, outside, variables)
 
 
 def _not_aside(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:

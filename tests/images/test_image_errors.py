@@ -11,7 +11,6 @@ from jlremote.images.image_errors import (
     reason,
     transfer_error,
 )
-from jlremote.images.image_names import parse
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
@@ -73,10 +72,8 @@ DAEMON = "Error response from daemon: "
 def test_each_cause_of_a_refusal_is_its_own_error(
     said: str, kind: type[JlrError], words: str
 ) -> None:
-    name = parse("nvcr.io/me/x:1")
-    error = transfer_error(
-        FailedTransfer(DOCKER, "pull", "nvcr.io/me/x:1", name, "dgx"), said.splitlines(), 1
-    )
+    failed = FailedTransfer(DOCKER, "pull", "nvcr.io/me/x:1", "dgx")
+    error = transfer_error(failed, said.splitlines(), 1)
     assert type(error) is kind
     assert words in error.message
     assert "Error response" not in error.message
@@ -102,7 +99,7 @@ def test_an_unreachable_registry_is_reported_with_a_hint(
     engine: Engine, said: str, mend: str
 ) -> None:
     image, words = "lab:5000/me/x:1", [f'Get "https://lab:5000/v2/": {said}']
-    error = transfer_error(FailedTransfer(engine, "pull", image, parse(image), "dgx"), words, 1)
+    error = transfer_error(FailedTransfer(engine, "pull", image, "dgx"), words, 1)
     assert mend in (error.hint or "")
     login = login_error(engine, "lab:5000", "me", "dgx", Completed(1, "", words[0]))
     assert mend in (login.hint or "") or "proxy" in mend
@@ -112,9 +109,8 @@ WARNING = "WARNING: Error loading config file: open /root/.docker/config.json: p
 
 
 def test_a_warning_that_says_denied_is_no_refusal() -> None:
-    image = parse("me/x")
     said = [WARNING, "Error response from daemon: received unexpected HTTP status: 502"]
-    error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", image, "dgx"), said, 1)
+    error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", "dgx"), said, 1)
     assert type(error) is JlrError
     assert error.message == "cannot pull `me/x`: received unexpected HTTP status: 502"
     login = login_error(DOCKER, "docker.io", "me", "dgx", Completed(1, "", "\n".join(said)))
