@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -30,6 +29,9 @@ class RemotePath:
     where: str  # a session, `HOST/CONTAINER` or `HOST`
     path: str  # relative to the folder in which shells begin there, or absolute
 
+    def __str__(self) -> str:
+        return f"{self.where}:{self.path}"
+
     @property
     def is_pattern(self) -> bool:
         return bool(_PATTERN & set(self.path))
@@ -50,19 +52,6 @@ class RemotePath:
         if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
             raise Refused(f"`{one_line(path)}` was not asked for, but `{self.path}`")
         return _name(parts)
-
-
-def sent(sources: Sequence[Path], into: RemotePath) -> str:
-    """Return a copy to a place, in words."""
-    what = f"`{one_line(str(sources[0]))}`" if len(sources) == 1 else f"{len(sources)} sources"
-    return f"{what} to `{into.where}:{into.path}`"
-
-
-def fetched(sources: Sequence[RemotePath], into: Path) -> str:
-    """Return a copy from a place, in words."""
-    where = sources[0].where
-    one = f"`{where}:{sources[0].path}`"
-    return f"{one if len(sources) == 1 else f'{len(sources)} sources of `{where}`'} to `{into}`"
 
 
 def _name(parts: list[str]) -> str:

@@ -1,4 +1,7 @@
-"""`jlr sync`: make a folder there like one of this machine, one way, whole files only."""
+"""`jlr sync`: make a folder there like one of this machine, one way, whole files only.
+
+`jlr sync --watch` does it again at each change.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import json
 import os
 import platform
 import shlex
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Event
 from typing import Any
 
@@ -21,7 +25,7 @@ from jlremote.copies.exchange import (
     in_words,
     plain_errors,
 )
-from jlremote.copies.local_tree import read_tree
+from jlremote.copies.local_tree import NEVER, read_tree
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.laptop import tar_archive
@@ -31,6 +35,10 @@ from jlremote.remote.synced_folder import State
 from jlremote.text import one_line
 from jlremote.untrusted import Refused, absolute_path, document
 
+_QUIET_MS = 50  # without a change, before what has changed is sent
+_MOST_MS = 300  # that changes are collected
+_LOOK_MS = 500
+_AGAIN_SECONDS = 5.0  # after a failure
 _ROUNDS = 3  # for files that change while they are read
 _MOST_ANSWER = 64 << 20
 _MOST_NAMED = 10
@@ -115,7 +123,7 @@ def check_conflicts(request: SyncRequest, result: Synced) -> None:
         line = shlex.join(("jlr", "sync", str(request.local), *filter(None, (target,))))
         raise JlrError(
             f"{files} in `{request.place}` changed there, or were there before, and differ from "
-            f"those here: {named(result.conflicts)}",
+            f"those here: {_named(result.conflicts)}",
             hint=f"`{line} --overwrite` replaces them",
         )
 
@@ -135,17 +143,60 @@ def _tell(request: SyncRequest, result: Synced, context: Context) -> None:
     if result.before and (result.kept or result.conflicts):
         note(f"`{one_line(result.before)}` was synced into this folder before")
     if result.kept:
-        note(f"kept what changed there: {named(result.kept)}")
+        note(f"kept what changed there: {_named(result.kept)}")
     if not request.dry:
         deleted = f", deleted {len(result.deleted)}" if result.deleted else ""
         sent = in_words(len(result.sent), result.bytes)
         note(f"sent {sent}{deleted}, in `{one_line(result.into)}`")
 
 
-def named(names: tuple[str, ...]) -> str:
+def _named(names: tuple[str, ...]) -> str:
     """Return names in words, the first ones of many."""
     shown = ", ".join(f"`{one_line(name)}`" for name in names[:_MOST_NAMED])
     return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+
+
+def watch(request: SyncRequest, context: Context) -> None:
+    """Sync at each change of the folder, until Ctrl-C; what failed is tried again."""
+    from watchfiles import watch as changes  # loads slowly
+
+    report, place = CopyReport(context.progress), CopyPlace(request.where, context)
+    report.advance = lambda _: None  # no step is open
+    due: float | None = 0.0  # what was saved before the watch began
+    trouble = ""  # one that lasts is told once
+    try:
+        for changed in changes(
+            request.local,
+            watch_filter=lambda _, path: not set(PurePath(path).parts) & set(NEVER),
+            debounce=_MOST_MS,
+            step=_QUIET_MS,
+            rust_timeout=_LOOK_MS,
+            yield_on_timeout=True,
+        ):
+            if changed or (due is not None and time.monotonic() >= due):
+                told = _synced_again(request, report, place, context)
+                if told and told != trouble:
+                    context.progress.note(told)
+                trouble, due = told, time.monotonic() + _AGAIN_SECONDS if told else None
+    except OSError as failure:
+        why = str(failure).partition(". about ")[0]  # as where inotify reached its limit
+        more = "`sudo sysctl fs.inotify.max_user_watches=1000000` lets it watch more folders"
+        raise JlrError(f"cannot watch `{request.local}`: {why}", hint=more) from failure
+
+
+def _synced_again(
+    request: SyncRequest, report: CopyReport, place: CopyPlace, context: Context
+) -> str:
+    """Sync, tell what was done, and return what went wrong."""
+    try:
+        done = exchanged(request, report, place)
+        for act, names in (("sent", done.sent), ("deleted", done.deleted)):
+            if names:
+                context.progress.note(f"{act} {_named(names)}")
+        check_conflicts(request, done)
+    except JlrError as failure:
+        return "; ".join(filter(None, (failure.message, failure.hint)))
+    return ""
 
 
 def _length(size: int) -> bytes:

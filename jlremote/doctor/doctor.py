@@ -108,7 +108,8 @@ class _Examination:
         self._judge(name, host_checks.CHECKS, trial.facts)
         made = ExitStack()
         try:
-            SessionChecks(trial, self.context, self.diagnosis, self.tell, made).examine()
+            checks = SessionChecks(trial, self.context, self.diagnosis, made).in_order()
+            self._judge(name, checks, None)
         finally:
             with undisturbed(made), self.context.progress.step("Clean up"):
                 made.close()

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
-from jlremote.doctor import network
 from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
+    Check,
     Diagnosis,
     Finding,
     fine,
@@ -37,8 +37,10 @@ from jlremote.kernels.execution import ExecRequest, execute_in
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.output.runs import output_of
 from jlremote.output.view import lines_of
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.shell_text import bounded
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 
 QUESTION, ANSWER = "6*7", "42"
@@ -46,17 +48,46 @@ QUESTION, ANSWER = "6*7", "42"
 ANSWER_SECONDS = 60.0
 PROOF = "kernel"
 ANY_PORT = 0
-Tell = Callable[[Finding], None]
+
+SITE = "pypi.org"  # where pip's packages come from
+_NO_NAME, _NO_WAY, _NO_PROGRAM, _PROXY = 3, 4, 5, 6
+_SECONDS = 8
+_LOOK = f"""\
+fails() {{ [ -z "$https_proxy$HTTPS_PROXY" ] || exit {_PROXY}; exit "$1"; }}
+python=$(command -v python3 || command -v python)
+if [ -n "$python" ]; then
+  "$python" -c 'import socket; socket.getaddrinfo("{SITE}", 443)' 2>/dev/null || fails {_NO_NAME}
+  "$python" -c 'import socket; socket.create_connection(("{SITE}", 443), 3)' 2>/dev/null ||
+    fails {_NO_WAY}
+elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || fails {_NO_NAME}
+else exit {_NO_PROGRAM}; fi
+"""
+ASK = bounded(("sh", "-c", _LOOK), _SECONDS)
+_LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
+
+_HOSTS_OWN = {
+    _NO_NAME: "`cat /etc/resolv.conf` there shows its name servers, "
+    f"`getent hosts {SITE}` tries them; ",
+    _NO_WAY: "its firewall or its network lets nothing out to port 443; ",
+}
+_BY_PROXY = "where it is meant to use a proxy, set `https_proxy` in /etc/environment there"
+_DNS = (
+    "`-- --dns ADDRESS` gives a new container a name server; "
+    '`"dns": ["ADDRESS"]` in /etc/docker/daemon.json gives it to all'
+)
+_NETWORK = (
+    "`sysctl net.ipv4.ip_forward` on the host must be 1, and its firewall must forward the "
+    "engine's network; `--network host` needs neither"
+)
 
 
 @dataclass
 class SessionChecks:
-    """The checks from the container to the kernel, in their order."""
+    """The checks from the container to the kernel."""
 
     trial: Trial
     context: Context
     diagnosis: Diagnosis
-    tell: Tell
     made: ExitStack
 
     def __post_init__(self) -> None:
@@ -70,33 +101,33 @@ class SessionChecks:
         self._forward: ForwardStatus | None = None
         self._kernel = ""
 
-    def examine(self) -> None:
-        """Try one check after the other, and report each."""
+    def in_order(self) -> tuple[Check[None], ...]:
+        """Return the checks in their order."""
         trial = self.trial
-        self._check("container", "Try a container", trial.ready, self._judge_container)
-        may_try = ("permission",) if trial.runtime.has_containers else ("shell",)
-        self._check("network", "Look for a network", may_try, self._judge_network)
-        gpus = ("permission", "driver")
-        self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
         where = "container" if trial.runtime.has_containers else "shell"
-        self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
-        self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
-        self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)
-        self._check(PROOF, f"Ask the kernel for {QUESTION}", ("websocket",), self._judge_kernel)
+        may_try = "permission" if trial.runtime.has_containers else "shell"
+        for_gpus = ("permission", "driver")
+        asks = f"Ask the kernel for {QUESTION}"
+        return (
+            self._check("container", "Try a container", self._container_runs, *trial.ready),
+            self._check("network", "Look for a network", self._network, may_try),
+            self._check("toolkit", "Look for GPUs in a container", self._gpus, *for_gpus),
+            self._check("jupyter", "Launch Jupyter", self._jupyter, where),
+            self._check("http", "Ask Jupyter", self._http, "forwarding", "jupyter"),
+            self._check("websocket", "Start a kernel", self._websocket, "http"),
+            self._check(PROOF, asks, self._answer, "websocket"),
+        )
 
     def _check(
-        self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Finding]
-    ) -> None:
-        judgement = self.diagnosis.skipped(needs)
-        if judgement is None:
-            try:
-                with self.context.progress.step(title):
-                    judgement = judge()
-            except JlrError as error:
-                judgement = from_error(error)
-        self.tell(self.diagnosis.add(self.trial.link.name, name, judgement))
+        self, name: str, title: str, judge: Callable[[], Finding], *needs: str
+    ) -> Check[None]:
+        def as_step(_: None) -> Finding:
+            with self.context.progress.step(title):
+                return judge()
 
-    def _judge_container(self) -> Finding:
+        return Check(name, as_step, needs)
+
+    def _container_runs(self) -> Finding:
         trial = self.trial
         if not trial.runtime.has_containers:
             return WITHOUT_CONTAINERS
@@ -118,20 +149,19 @@ class SessionChecks:
             )
         return fine(f"a new container of {trial.request.image} starts")
 
-    def _judge_network(self) -> Finding:
+    def _network(self) -> Finding:
         runtime, record = self.trial.runtime, self.trial.record
-        asked = {"host": network.ASK}
+        asked = {"host": ASK}
         if runtime.has_containers and self.diagnosis.well("container"):
             name = self._name if record is None else record.name
-            asked["inside"] = runtime.inside(name, network.ASK)
+            asked["inside"] = runtime.inside(name, ASK)
         answers = self.trial.link.run(asked)
-        return network.judge(runtime.engine, answers["host"], answers.get("inside"))
+        return judge_network(runtime.engine, answers["host"], answers.get("inside"))
 
-    def _judge_toolkit(self) -> Finding:
-        name = f"{self._name}-gpus"
-        return judge_gpus(self.trial, self.diagnosis, name, self.context)
+    def _gpus(self) -> Finding:
+        return judge_gpus(self.trial, self.diagnosis, f"{self._name}-gpus", self.context)
 
-    def _judge_jupyter(self) -> Finding:
+    def _jupyter(self) -> Finding:
         if self.trial.record is not None:
             return fine(f"the session `{self.trial.record.name}` runs")
         if self.trial.runtime.in_jobs:
@@ -149,7 +179,7 @@ class SessionChecks:
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
         return fine("launched" if launched else "the one in the container runs")
 
-    def _judge_http(self) -> Finding:
+    def _http(self) -> Finding:
         assert self._container is not None
         assert self._server is not None
         link = self.trial.link
@@ -173,7 +203,7 @@ class SessionChecks:
         assert self._forward is not None
         return JupyterApi(self._forward.local_port, self._forward.server)
 
-    def _judge_websocket(self) -> Finding:
+    def _websocket(self) -> Finding:
         try:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
@@ -182,7 +212,7 @@ class SessionChecks:
         open_socket(self._api, self._kernel).close()
         return fine("answers through the tunnel")
 
-    def _judge_kernel(self) -> Finding:
+    def _answer(self) -> Finding:
         request = ExecRequest(self._name, (QUESTION,), seconds=ANSWER_SECONDS)
         try:
             told = execute_in(self._kernel, self._api, request, self.context)
@@ -192,6 +222,33 @@ class SessionChecks:
         if ANSWER not in answer:  # R prints `[1] 42`
             return from_error(JlrError(f"the kernel answers that {QUESTION} is {answer}"))
         return fine(f"{QUESTION} is {answer}")
+
+
+def judge_network(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
+    """Judge what a container reaches of what the host reaches, by the results of `ASK` in both.
+
+    `inside` is `None` where there is no container to ask.
+    """
+    if inside is not None and inside.status == 0:
+        return fine(f"containers reach {SITE}")
+    if on_host.status == _NO_PROGRAM:
+        return skip("not tried: it takes Python or `getent`")
+    if on_host.status == _PROXY:
+        return skip(f"not tried: the host reaches `{SITE}` by a proxy, if at all")
+    if on_host.status != 0:
+        lacks = _LACKS.get(on_host.status, f"does not reach `{SITE}` in {_SECONDS} s")
+        return warn(f"the host itself {lacks}", _HOSTS_OWN.get(on_host.status, "") + _BY_PROXY)
+    if engine is None or inside is None:
+        return fine(f"the host reaches {SITE}")
+    if inside.status == _NO_PROGRAM:
+        return skip("not tried in the container: it has neither Python nor `getent`")
+    if inside.status == _PROXY:
+        return skip(f"not tried: containers reach `{SITE}` by a proxy, if at all")
+    mend = _NETWORK
+    if inside.status == _NO_NAME:
+        mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
+    lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_SECONDS} s")
+    return warn(f"containers {lacks}, but the host does", mend)
 
 
 def _quietly(undo: Callable[..., object], *arguments: object) -> None:

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
@@ -39,15 +39,6 @@ _WINDOWS = (
     "`winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win` installs it; "
     "without it, `jlr cp` and `jlr sync` copy files"
 )
-
-
-@dataclass(frozen=True)
-class MountPoint:
-    """A mounted file system."""
-
-    path: str  # where it is mounted
-    kind: str  # its type, `fuse.sshfs` for ours
-    source: str  # the name that it gives itself
 
 
 @dataclass(frozen=True)
@@ -84,10 +75,9 @@ class Linux:
             )
         return program
 
-    def mounted(self) -> list[MountPoint]:
-        """Return the mounts of sshfs, from `/proc/self/mountinfo`."""
-        points = read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
-        return [point for point in points if point.kind == "fuse.sshfs"]
+    def mounted(self) -> list[str]:
+        """Return the paths where an sshfs is mounted, from `/proc/self/mountinfo`."""
+        return read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
         """Unmount, or take the path out of the tree `lazily` although programs use it.
@@ -104,10 +94,13 @@ class Linux:
         """Return the programs that use a mount, as far as the user may see them."""
         holders = []
         for process in _PROCESSES.iterdir():
-            if process.name.isdigit() and process.name != str(os.getpid()):
-                how = _use(process, path)
-                if how is not None:
-                    holders.append(Holder(int(process.name), _name(process), how))
+            if not process.name.isdigit() or process.name == str(os.getpid()):
+                continue
+            if (how := _use(process, path)) is not None:
+                name = "a program"
+                with suppress(OSError):
+                    name = (process / "comm").read_text("utf-8", "replace").strip()
+                holders.append(Holder(int(process.name), name, how))
         return holders
 
 
@@ -123,12 +116,12 @@ class MacOS:
             raise JlrError("`sshfs` is not installed", hint=_MACFUSE)
         return program
 
-    def mounted(self) -> list[MountPoint]:
+    def mounted(self) -> list[str]:
         """Read the table of getfsstat(2), which does not ask the file systems."""
         import psutil
 
         return [
-            MountPoint(partition.mountpoint, partition.fstype, partition.device)
+            partition.mountpoint
             for partition in psutil.disk_partitions(all=True)
             if partition.fstype.startswith(_KINDS)
         ]
@@ -162,12 +155,12 @@ class Windows:
             raise JlrError("`sshfs.exe` of SSHFS-Win is not installed", hint=_WINDOWS)
         return program
 
-    def mounted(self) -> list[MountPoint]:
+    def mounted(self) -> list[str]:
         """Return all drives, and the folders of known mounts that lead elsewhere."""
         from jlremote.laptop.windows import drives
 
         known = (record.local for record in MOUNTS.load_all() if Path(record.local).name)
-        return [MountPoint(path, "", "") for path in (*drives(), *filter(_leads_elsewhere, known))]
+        return [*drives(), *filter(_leads_elsewhere, known)]
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
         """Permit it, if no program works there; the end of sshfs then unmounts."""
@@ -217,51 +210,34 @@ def _leads_elsewhere(path: str) -> bool:
 
 
 def _use(process: Path, mount: str) -> str | None:
-    if any(_inside(target, mount) for target in _targets([process / "cwd", process / "root"])):
-        return "works in"
-    if any(_inside(target, mount) for target in _targets(_entries(process / "fd"))):
-        return "has a file open in"
-    if any(_inside(target, mount) for target in _targets([process / "exe"])):
-        return "runs from"
+    files: list[Path] = []
+    with suppress(OSError):  # it has ended, or is another user's
+        files = list((process / "fd").iterdir())
+    ways = {
+        "works in": [process / "cwd", process / "root"],
+        "has a file open in": files,
+        "runs from": [process / "exe"],
+    }
+    for how, links in ways.items():
+        for link in links:
+            with suppress(OSError):
+                if f"{link.readlink()}/".startswith(f"{mount}/"):
+                    return how
     return None
 
 
-def _entries(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return list(folder.iterdir())
-    return []
+def read_mountinfo(content: bytes) -> list[str]:
+    """Return where a `mountinfo` file, proc(5), has an sshfs; the latest last.
 
-
-def _targets(links: list[Path]) -> Iterator[str]:
-    for link in links:
-        with suppress(OSError):
-            yield str(link.readlink())
-
-
-def _inside(path: str, mount: str) -> bool:
-    return path == mount or path.startswith(f"{mount}/")
-
-
-def _name(process: Path) -> str:
-    with suppress(OSError):
-        return (process / "comm").read_text("utf-8", "replace").strip()
-    return "a program"
-
-
-def read_mountinfo(content: bytes) -> list[MountPoint]:
-    """Return the mounts of a `mountinfo` file, proc(5), the latest last."""
+    The kernel writes blanks and backslashes as octal numbers.
+    """
     points = []
     for line in content.splitlines():
         before, _, after = line.partition(b" - ")
-        path, (kind, source) = before.split()[4], after.split()[:2]
-        points.append(MountPoint(_text(path), _text(kind), _text(source)))
+        if after.startswith(b"fuse.sshfs "):
+            path = _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), before.split()[4])
+            points.append(os.fsdecode(path))
     return points
-
-
-def _text(field: bytes) -> str:
-    """Decode a field, in which the kernel writes blanks and backslashes as octal numbers."""
-    plain = _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), field)
-    return os.fsdecode(plain)
 
 
 def resolved(path: str, mounted: Collection[str]) -> str:

@@ -46,7 +46,7 @@ def losses_of_session(host: str, session: str) -> tuple[str, ...]:
 
 def _losses(record: MountRecord) -> tuple[str, ...]:
     system = this_system()
-    if not (known_mounts.is_mounted(record, system) and known_mounts.is_served(record)):
+    if record.local not in system.mounted() or not known_mounts.is_served(record):
         return ()
     holders = system.holders(record.local)
     return tuple(f"the mount {record.local}: {holder}" for holder in holders)
@@ -104,12 +104,12 @@ def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Hol
     """
     system = this_system()
     users: list[Holder] = []
-    if known_mounts.is_mounted(record, system):
+    if record.local in system.mounted():
         complaint = system.unmount(record.local, lazily=False)
         if complaint is not None:
             users = system.holders(record.local)
             complaint = system.unmount(record.local, lazily=True) if force else complaint
-        if complaint is not None and known_mounts.is_mounted(record, system):
+        if complaint is not None and record.local in system.mounted():
             raise _refusal(record, complaint, users)
     sshfs.end(record.name, patience=0.0 if system.winfsp else sshfs.END_SECONDS)
     link_of(record, context).unmount(record.name)

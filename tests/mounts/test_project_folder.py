@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.mounts.project_folder import host_path
+from jlremote.mounts.mount import host_path
 from jlremote.place.runtimes.runtime import Container, Volume
 from tests.lab.containers import ContainerFactory
 from tests.mounts.parts import Desk, own, remember_session

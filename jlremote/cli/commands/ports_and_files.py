@@ -334,9 +334,7 @@ def sync(
                 answer_either(f"{act} {one_line(name)}", name)
     workflow.check_conflicts(request, result)
     if watch:
-        from jlremote.copies import sync_watch
-
-        sync_watch.watch(request, context)
+        workflow.watch(request, context)
 
 
 def _sync_request(
