@@ -38,8 +38,7 @@ def sent_first(request: RunRequest, local: Path, context: Context) -> tuple[RunR
     into = wanted.workspace if in_image and wanted.workspace != _HERE else None
     where = host_word(wanted.host) if request.inside is None else f"{wanted.host}/{request.inside}"
     made = sync_all(SyncRequest(local, where, into), context)
-    folder = None if in_image else made
-    options = replace(wanted.options, workdir=folder)
+    options = replace(wanted.options, workdir=None if in_image else made)
     wanted = replace(wanted, options=options, workspace=made if in_image else None)
     return replace(request, wanted=wanted), JobFolder(local, where, made)
 

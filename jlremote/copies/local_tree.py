@@ -50,7 +50,12 @@ def read_tree(
 def _children(
     folder: Path, above: str, rules: _Rules, *, whole: bool
 ) -> Iterator[tuple[str, os.DirEntry[str], _Rules]]:
-    entries = _listed(folder / above)
+    try:
+        with os.scandir(folder / above) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name, reverse=True)
+    except OSError as error:
+        where = one_line(str(folder / above))
+        raise JlrError(f"cannot read `{where}`: {reason_of(error)}", hint=_LEAVE_OUT) from error
     if not whole:
         rules += _rules_of(folder, above, {entry.name for entry in entries})
     for entry in entries:
@@ -60,15 +65,6 @@ def _children(
             if entry.name in NEVER or _is_ignored(rules, name, is_folder=is_folder):
                 continue
         yield name, entry, rules
-
-
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as listing:
-            return sorted(listing, key=lambda entry: entry.name, reverse=True)
-    except OSError as error:
-        where = one_line(str(folder))
-        raise JlrError(f"cannot read `{where}`: {reason_of(error)}", hint=_LEAVE_OUT) from error
 
 
 def _rules_of(folder: Path, above: str, names: set[str]) -> _Rules:

@@ -106,8 +106,7 @@ def exchanged(request: SyncRequest, report: CopyReport, place: CopyPlace) -> Syn
         for _ in range(_ROUNDS - 1):
             if changing:
                 earlier, (done, changing) = done, _Round(request, report, place).run()
-                for acts in ("sent", "deleted"):
-                    done[acts] = earlier[acts] + done[acts]
+                done |= {acts: earlier[acts] + done[acts] for acts in ("sent", "deleted")}
     for name in changing:
         report.leave_out(f"did not send `{one_line(name)}`: it changes all the time")
     lists = {name: tuple(map(str, done[name])) for name in _LISTS}
@@ -213,7 +212,7 @@ class _Round:
     _there: dict[str, State] = field(default_factory=dict)
     _complaint: Complaint = field(default_factory=Complaint)
     _printed: bytearray = field(default_factory=bytearray)
-    _answers: list[dict[str, Any]] = field(default_factory=list)
+    _last: dict[str, Any] = field(default_factory=dict)  # the last answer
     _wanted: list[str] = field(default_factory=list)
     _decided: Event = field(default_factory=Event)  # what is wanted, or that it ended before
     _changed: list[str] = field(default_factory=list)
@@ -226,11 +225,10 @@ class _Round:
         finally:
             self._decided.set()
         self._check(status)
-        last = self._answers[-1] if self._answers else {}
-        if not all(isinstance(last.get(name), list) for name in _LISTS):
+        if not all(isinstance(self._last.get(name), list) for name in _LISTS):
             raise EOFError("it did not say what it has done")
-        absolute_path(str(last.get("into")))
-        return last, self._changed
+        absolute_path(str(self._last.get("into")))
+        return self._last, self._changed
 
     def _check(self, status: int) -> None:
         place, name = self.request.place, self.request.local.resolve().name
@@ -309,22 +307,19 @@ class _Round:
         self._printed += data
         if len(self._printed) > _MOST_ANSWER:
             raise Refused("its answer has many megabytes")
-        while b"\n" in data:
-            line, _, data = bytes(self._printed).partition(b"\n")
-            self._printed[:] = data
-            self._answer(document(line))
+        if b"\n" in data:
+            *lines, self._printed = self._printed.split(b"\n")
+            for answer in map(document, map(bytes, lines)):
+                if not isinstance(answer, dict):
+                    raise Refused("its answer has no names")
+                self._last = answer
+                if "want" in answer:
+                    self._wanted = self._files_of(answer["want"])
+                    self._decided.set()
 
-    def _answer(self, answer: Any) -> None:
-        if not isinstance(answer, dict):
-            raise Refused("its answer has no names")
-        self._answers.append(answer)
-        if "want" in answer:
-            states = enumerate(self._there.items())
-            files = {number: name for number, (name, state) in states if state[0] == "f"}
-            wanted = answer["want"]
-            if not isinstance(wanted, list) or not all(
-                type(number) is int and number in files for number in wanted
-            ):
-                raise Refused("it wants what is no file of this folder")
-            self._wanted = [files[number] for number in wanted]
-            self._decided.set()
+    def _files_of(self, wanted: Any) -> list[str]:
+        names = enumerate(self._there.items())
+        files = {number: name for number, (name, state) in names if state[0] == "f"}
+        if isinstance(wanted, list) and all(type(n) is int and n in files for n in wanted):
+            return [files[number] for number in wanted]
+        raise Refused("it wants what is no file of this folder")

@@ -33,13 +33,7 @@ class Finding:
     group: str = ""  # the machine that was checked: `this machine`, or the host's name
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "group": self.group,
-            "check": self.check,
-            "mark": str(self.mark),
-            "text": self.text,
-            "mend": list(self.mend),
-        }
+        return {name: told for name, told in vars(self).items() if name != "exit_code"}
 
 
 def fine(text: str) -> Finding:

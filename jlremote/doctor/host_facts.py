@@ -25,7 +25,7 @@ from jlremote.place.runtimes.engine.engine_errors import (
     unless_silent,
 )
 from jlremote.place.runtimes.engine.kinds import DOCKER, Engine
-from jlremote.text import one_line
+from jlremote.text import one_line, size_in_words
 from jlremote.untrusted import count
 
 
@@ -36,6 +36,10 @@ class DiskSpace:
     folder: str
     complaint: str | None = None  # why nothing can be written there, `None` if it can
     free_bytes: int | None = None  # the free space, `None` if unknown
+
+    def __str__(self) -> str:
+        size = "?" if self.free_bytes is None else size_in_words(self.free_bytes)
+        return f"{size} free in {self.folder}"
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,6 @@ grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var
 true
 """
 _DAEMON = "daemon"
-_ROOTS = {"podman": "{{.Store.GraphRoot}}"}
 
 
 def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> Steps:
@@ -147,15 +150,15 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "hardware": _HARDWARE,
         "driver": _DRIVER,
         "gpus": snapshot_script.snapshot(engines=()),
-        "toolkit": _TOOLKIT.replace("OLD_TOOL", ""),
     }
+    is_docker = engine is not None and engine.everyday.kind is DOCKER.kind
+    asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker" if is_docker else "")
     if engine is None:
         return asked
-    if engine.everyday.kind is DOCKER.kind:
-        asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker")
     trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
-    root = engine("info", "--format", _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}"))
+    field = "{{.Store.GraphRoot}}" if engine.kind.program == "podman" else "{{.DockerRootDir}}"
+    root = engine("info", "--format", field)
     asked["storage"] = (
         f"{unless_silent(_DAEMON)}\n"
         f"root=$({tried(root)} 2>/dev/null)\n"
@@ -183,10 +186,10 @@ def read_facts(
         gpus = read(answers["gpus"].stdout, host)
     except CannotAsk as reason:
         gpus = reason
-    networks, left_over = answers.get("networks"), None
+    networks, logout = answers.get("networks"), answers["logout"].stdout
+    left_over = None
     if networks is not None and networks.status == 0:
         left_over = tuple(map(one_line, networks.stdout.splitlines()))
-    logout = answers["logout"].stdout
     error = None
     if engine is not None:
         daemon, client = answers[_DAEMON], answers["engine"]

@@ -134,18 +134,15 @@ class SessionChecks:
         if trial.record is not None:
             return fine(f"the session `{trial.record.name}` runs")
         if trial.request.image is None:
-            host = trial.link.name
-            return skip(
-                "no session runs there and no image is named",
-                f"`jlr doctor {host} --image IMAGE` tries a new container",
-            )
+            way = f"`jlr doctor {trial.link.name} --image IMAGE` tries a new container"
+            return skip("no session runs there and no image is named", way)
         self._start, self._container, self._found = provision.ensure(self._start, NOTHING)
         tried = run_script(trial.link, trial.runtime.inside(self._name, "true"))
         if tried.status != 0:
+            again = trial.runtime.shown("run", "--rm", "-it", trial.request.image, "sh")
             raise JlrError(
                 f"nothing runs in a new container of {trial.request.image}: {reason(tried)}",
-                hint="try it there: "
-                f"`{trial.runtime.shown('run', '--rm', '-it', trial.request.image, 'sh')}`",
+                hint=f"try it there: `{again}`",
             )
         return fine(f"a new container of {trial.request.image} starts")
 
@@ -192,9 +189,8 @@ class SessionChecks:
         access = self._api.access()
         milliseconds = round(1000 * (time.monotonic() - began))
         if access is Access.OPEN:
-            return warn(
-                access_note(access, link.name) or "open to all", "`jlr start` launches its own"
-            )
+            note = access_note(access, link.name) or "open to all"
+            return warn(note, "`jlr start` launches its own")
         taken = f" in {milliseconds} ms" if milliseconds else ""
         return fine(f"answers through the tunnel{taken}")
 

@@ -108,14 +108,9 @@ def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> 
 
 
 def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
-    create, start, remove = (
-        command_line(argv)
-        for argv in (
-            docker.create_argv(by, spec),
-            docker.start_argv(by, spec.name),
-            docker.remove_argv(by, spec.name),
-        )
-    )
+    create = command_line(docker.create_argv(by, spec))
+    start = command_line(docker.start_argv(by, spec.name))
+    remove = command_line(docker.remove_argv(by, spec.name))
     begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
     ends_if_missing = new_container.unless_missing(by, spec.image)
     return run_script(trial.link, f"{ends_if_missing}{create} >/dev/null || exit\n{begin}")
@@ -149,7 +144,7 @@ def unproved(facts: HostFacts) -> Finding:
     if not usable:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
-            *_install(engine, facts.distribution),
+            *_ways(facts, install=True),
         )
     return warn(
         f"installed ({usable[0]}), but not tried",
@@ -178,21 +173,17 @@ def refused(facts: HostFacts, reason: str) -> Finding:
     """Return the finding that the engine gives containers no GPUs, with its reason."""
     if (mended := mend(reason)) is not None:
         return fail(reason, mended)
-    engine = facts.required_engine
-    if facts.toolkit:
-        return fail(reason, *_make_known(engine))
-    return fail(reason, *_install(engine, facts.distribution))
+    return fail(reason, *_ways(facts, install=not facts.toolkit))
 
 
-def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
-    return (*installation.commands("nvidia-container-toolkit", distribution), *_make_known(engine))
-
-
-def _make_known(engine: Engine) -> tuple[str, ...]:
-    daemon = engine.kind.daemon
-    if daemon is None:
-        return (_DESCRIBE_DEVICES,)
-    return (
-        f"sudo nvidia-ctk runtime configure --runtime={daemon}",
-        f"sudo systemctl restart {daemon}   # ends the containers that run",
-    )
+def _ways(facts: HostFacts, *, install: bool) -> tuple[str, ...]:
+    """Return the commands that make the toolkit known to the engine, and before, install it."""
+    daemon = facts.required_engine.kind.daemon
+    first = installation.commands("nvidia-container-toolkit", facts.distribution)
+    make_known = [_DESCRIBE_DEVICES]
+    if daemon is not None:
+        make_known = [
+            f"sudo nvidia-ctk runtime configure --runtime={daemon}",
+            f"sudo systemctl restart {daemon}   # ends the containers that run",
+        ]
+    return (*(first if install else ()), *make_known)

@@ -11,7 +11,6 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from jlremote.errors import LinkLost, NotFound, Usage
 from jlremote.hosts.context import Context
@@ -65,9 +64,6 @@ class BuildReport:
     tags: tuple[str, ...]
     id: str
     size: int
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self)) | {"tags": [*self.tags]}
 
 
 def build(request: BuildRequest, context: Context) -> BuildReport:

@@ -110,7 +110,7 @@ def _text(path: Path, hint: str | None = None) -> str:
 
 
 def _entries(
-    folder: Path, prefix: str, rules: IgnoreRules, needed: set[str | None]
+    folder: Path, prefix: str, rules: Sequence[Rule], needed: set[str | None]
 ) -> Iterator[Entry]:
     """Yield what is below a folder, sorted by name; docker's own files are never left out."""
     try:
@@ -123,11 +123,11 @@ def _entries(
     for child in children:
         name = f"{prefix}{child.name}"
         status = child.stat(follow_symlinks=False)
-        ignored = rules.ignores(name) and name not in needed
+        ignored = ignores(rules, name) and name not in needed
         if not ignored and not stat.S_ISSOCK(status.st_mode):
             yield Entry(name, Path(child.path), status)
         holds_needed = any(str(each).startswith(f"{name}/") for each in needed)
-        kept = not ignored or holds_needed or rules.may_keep_some_of(name)
+        kept = not ignored or holds_needed or _may_keep_some_of(rules, name)
         if kept and stat.S_ISDIR(status.st_mode):
             yield from _entries(Path(child.path), f"{name}/", rules, needed)
 
@@ -171,31 +171,26 @@ class Rule:
         return bool(reached - {0})
 
 
-@dataclass(frozen=True)
-class IgnoreRules:
-    """All rules; the last one that matches a path decides."""
-
-    rules: tuple[Rule, ...] = ()
-
-    def ignores(self, path: str) -> bool:
-        """Return whether `path`, relative and with `/`, is left out."""
-        names, ignored = path.split("/"), False
-        for rule in self.rules:
-            if rule.exception == ignored and rule.matches(names):
-                ignored = not rule.exception
-        return ignored
-
-    def may_keep_some_of(self, folder: str) -> bool:
-        """Return whether an exception may apply to something in a folder that is left out.
-
-        As in BuildKit, an exception with a wildcard may apply to any folder.
-        """
-        exceptions = [rule.pattern for rule in self.rules if rule.exception]
-        wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
-        return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)
+def ignores(rules: Sequence[Rule], path: str) -> bool:
+    """Return whether `path`, relative and with `/`, is left out: the last rule decides."""
+    names, ignored = path.split("/"), False
+    for rule in rules:
+        if rule.exception == ignored and rule.matches(names):
+            ignored = not rule.exception
+    return ignored
 
 
-def read_rules(text: str) -> IgnoreRules:
+def _may_keep_some_of(rules: Sequence[Rule], folder: str) -> bool:
+    """Return whether an exception may apply to something in a folder that is left out.
+
+    As in BuildKit, an exception with a wildcard may apply to any folder.
+    """
+    exceptions = [rule.pattern for rule in rules if rule.exception]
+    wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
+    return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)
+
+
+def read_rules(text: str) -> list[Rule]:
     """Return the rules of a `.dockerignore` file's text, as docker reads them (patternmatcher).
 
     Raises:
@@ -210,7 +205,7 @@ def read_rules(text: str) -> IgnoreRules:
             cleaned = posixpath.normpath(pattern).lstrip("/")
             parts = tuple(part for name in cleaned.split("/") for part in _parts(name))
             rules.append(Rule(cleaned, parts, line.strip().startswith("!")))
-    return IgnoreRules(tuple(rules))
+    return rules
 
 
 def _parts(name: str) -> Iterator[re.Pattern[str] | None]:

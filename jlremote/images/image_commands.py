@@ -113,18 +113,17 @@ def commit_argv(
     changes: list[str] = []
     if labels.get(CREATOR_LABEL):
         config = base.get("Config") or {}
+        entrypoint = config.get("Entrypoint")  # docker would read `[]` as the container's
         changes = [
-            f"ENTRYPOINT {_entrypoint(engine, config)}",
+            f"ENTRYPOINT {json.dumps(entrypoint) if entrypoint else engine.kind.no_entrypoint}",
             f"CMD {json.dumps(config.get('Cmd') or [])}",
             f"USER {config.get('User') or 'root'}",
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
-            *(f"ENV {name}={_quoted(value)}" for name, value in variables.items()),
         ]
+        for name, value in variables.items():
+            quoted = json.dumps(value, ensure_ascii=False).replace("$", "\\$")
+            changes.append(f"ENV {name}={quoted}")
     return engine("commit", *(f"--change={change}" for change in changes), container, image)
-
-
-def _quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("$", "\\$")
 
 
 def with_folders(inspected: Mapping[str, Any], folders: Sequence[str]) -> dict[str, str]:
@@ -137,12 +136,6 @@ def with_folders(inspected: Mapping[str, Any], folders: Sequence[str]) -> dict[s
         for name, found in (("PATH", programs), ("PYTHONPATH", packages))
         if found
     }
-
-
-def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
-    """Return an image's entrypoint as JSON; docker would read `[]` as the container's."""
-    own = config.get("Entrypoint")
-    return json.dumps(own) if own else engine.kind.no_entrypoint
 
 
 def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def check(text: str) -> None:
     Raises:
         Usage: it cannot; the message says which part is invalid.
     """
-    if not _BEGINNING_OF_ID.fullmatch(text):
+    if not may_be_id(text):
         parse(text)
 
 

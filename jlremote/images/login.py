@@ -143,27 +143,23 @@ def _user(request: LoginRequest) -> str:
 def _try(
     link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
 ) -> None:
-    lines = [f"{key.key}\n".encode()]
-    engine = None
-    if request.engine.runtime in IMAGE_RUNTIMES:
-        program = request.engine.runtime
-        login = registry_keys.with_key_to_login(
-            image_files.login_script(program, registry, key.user, keep=request.keep)
-        )
+    program, engine, known = request.engine.runtime, None, {}
+    if program in IMAGE_RUNTIMES:
+        script = image_files.login_script(program, registry, key.user, keep=request.keep)
+        login = registry_keys.with_key_to_login(script)
         if not request.keep:
             login = registry_keys.with_key_file(login)
-            lines.insert(0, registry_keys.docker_config({}))  # the one on stdin is to be tried
     else:
-        engine = _engine(link, registry, request)
-        server = registry_keys.server(registry)
+        engine, server = _engine(link, registry, request), registry_keys.server(registry)
 
-        def script(engine: Engine) -> str:
+        def logs_in(engine: Engine) -> str:
             argv = engine("login", f"--username={key.user}", "--password-stdin", server)
             return registry_keys.with_key_to_login(command_line(argv))
 
-        login = script(engine) if request.keep else registry_keys.with_keys(engine, script)
-        if not request.keep:  # docker asks no helper where its settings already hold a key
-            lines.insert(0, registry_keys.docker_config({registry: key}))
+        login = logs_in(engine) if request.keep else registry_keys.with_keys(engine, logs_in)
+        known = {registry: key}  # docker asks no helper where its settings already hold a key
+    lines = [] if request.keep else [registry_keys.docker_config(known)]
+    lines.append(f"{key.key}\n".encode())
     with (
         context.progress.step(f"Log in to {registry} as {key.user}"),
         link.stream(login, lines) as output,

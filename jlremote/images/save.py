@@ -42,9 +42,6 @@ class SaveReport:
     outside: tuple[str, ...]  # its mounts, which are not in the image, each with its kind
     variables: tuple[str, ...]  # names of the container's own variables, which are in the image
 
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self)) | {"outside": [*self.outside], "variables": [*self.variables]}
-
 
 def images(
     host: str, context: Context, *, every: bool = False, engine: EngineChoice = ANY_ENGINE
@@ -109,10 +106,8 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
             SAVE_SECONDS,
         )
         done = run_script(host, script, timeout=SAVE_SECONDS)
-        if done.status == NOT_ASIDE:
-            raise _not_aside(engine, record, done)
-        if done.status == LEFT_THERE:
-            raise _left_there(engine, record.name, done)
+        if done.status in (NOT_ASIDE, LEFT_THERE):
+            raise _secret_would_be_in_it(engine, record, done)
         if done.status != 0:
             raise commit_error(engine, record.name, image, record.host, done)
         saved = image_commands.image_on(host, engine, image)
@@ -121,21 +116,21 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     return SaveReport(record.host, image, saved.id, saved.size, outside, variables)
 
 
-def _not_aside(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
+def _secret_would_be_in_it(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
+    message = f"cannot save `{record.name}`"
+    if failed.status == LEFT_THERE:
+        start = engine.shown("start", record.name)
+        return JlrError(
+            f"{message}: a secret of Jupyter would be in the image: {failed.complaint}",
+            hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running "
+            "one",
+        )
     memory = engine.shown("exec", record.name, "df", "/dev/shm")  # noqa: S108
     return JlrError(
-        f"cannot save `{record.name}`: Jupyter's token and keys would be in the image, because "
-        f"they cannot be moved into the container's memory: {failed.complaint}",
+        f"{message}: Jupyter's token and keys would be in the image, because they cannot be moved "
+        f"into the container's memory: {failed.complaint}",
         hint=f"`{memory}` shows whether it is full or read-only; "
         f"`jlr stop {record.host}/{record.name}` deletes them, and then it can be saved",
-    )
-
-
-def _left_there(engine: Engine, name: str, failed: Completed) -> JlrError:
-    start = engine.shown("start", name)
-    return JlrError(
-        f"cannot save `{name}`: a secret of Jupyter would be in the image: {failed.complaint}",
-        hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running one",
     )
 
 

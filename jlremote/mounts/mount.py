@@ -91,7 +91,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             if known is not None:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
                 unmount.take_away(known, context, force=True)
-            record = _mount(program, record, link, system, context, undo)
+            _mount(program, record, link, system, context, undo)
     return MountReport(record, "up")
 
 
@@ -264,7 +264,7 @@ def _mount(
     system: System,
     context: Context,
     undo: ExitStack,
-) -> MountRecord:
+) -> None:
     _check_folder(record.local)
     folder = Path(record.local)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -276,7 +276,6 @@ def _mount(
     complaint = sshfs.start(program, record, link.mount_socket, system.options)
     if complaint is not None or not _appears(record, system):
         raise _failed(record, link, complaint)
-    return record
 
 
 def _prepare(folder: Path, system: System) -> None:

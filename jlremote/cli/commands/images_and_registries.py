@@ -117,7 +117,7 @@ def build(
     )
     report = workflow.build(request, invocation.context())
     short = reports.image_in_short(report.tags, report.id, report.size)
-    answer_either(short, report.to_json())
+    answer_either(short, vars(report))
 
 
 def _secret(text: str) -> tuple[str, Path]:
@@ -152,7 +152,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
         names = ", ".join(report.variables)
         context.progress.note(f"the image contains these variables with their values: {names}")
     short = reports.image_in_short((report.image,), report.id, report.size)
-    answer_either(short, report.to_json())
+    answer_either(short, vars(report))
 
 
 @command("image rm")
