@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -87,56 +86,11 @@ def test_a_tree_goes_into_folders_of_odd_names_again_and_again(
     assert "Permission denied" in refused.stderr
 
 
-def test_what_is_sent_has_no_setuid_and_obeys_umask_there(
-    owner: Laptop, account: Account, tmp_path: Path
-) -> None:
-    (tmp_path / "modes").mkdir()
-    for name, mode in (("set", 0o6755), ("open", 0o666)):
-        (tmp_path / "modes" / name).touch()
-        (tmp_path / "modes" / name).chmod(mode)
-    for option, opened in (("-r", 0o644), ("-rp", 0o666)):
-        sent = owner.jlr("cp", option, str(tmp_path / "modes"), f"lab:modes{option}")
-        assert sent.status == 0, sent
-        for name, mode in (("set", 0o755), ("open", opened)):
-            path = account.home / f"modes{option}" / name
-            assert stat.S_IMODE(path.stat().st_mode) == mode, path
-
-
-def test_a_folder_goes_under_a_new_name_or_into_one_that_is_there(
-    owner: Laptop, account: Account, tmp_path: Path
-) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "file").write_text("one", encoding="utf-8")
-    for target, file in (("-n", "-n/file"), ("~/-n", "-n/source/file"), ("-n/", "-n/source/file")):
-        sent = owner.jlr("cp", "-r", f"{source}/", f"lab:{target}")
-        assert sent.status == 0, sent
-        assert (account.home / file).read_text("utf-8") == "one"
-        (account.home / file).unlink()
-    (account.home / "-n" / "source" / "kept").write_text("two", encoding="utf-8")
-    (account.home / "led").symlink_to("-n/source")
-    for path, file in (("~/-n/source", "new/kept"), ("led/", "new/led/kept")):
-        got = owner.jlr("cp", "-r", f"lab:{path}", str(tmp_path / "new"))
-        assert got.status == 0, got
-        assert (tmp_path / file).read_text("utf-8") == "two"
-    (account.home / "taken").touch()
-    for words, status, told in (
-        ((f"{source}", "lab:taken"), 6, "is not a folder"),
-        ((f"{source}", "lab:none/"), 6, "is not a folder"),
-        (("lab:none", f"{tmp_path}/other"), 6, "there is no file"),
-    ):
-        failed = owner.jlr("cp", "-r", *words)
-        assert failed.status == status, failed
-        assert told in failed.stderr, failed
-    assert not (tmp_path / "other").exists()
-
-
 @pytest.mark.parametrize(
     ("way", "end"),
     [
         *(("up", "loss"), ("down", "ctrl-c")),
-        *(LONG("up", "disconnect"), LONG("up", "ctrl-c")),
-        *(LONG("down", "loss"), LONG("down", "disconnect")),
+        *(LONG("up", "ctrl-c"), LONG("down", "loss"), LONG("down", "disconnect")),
     ],
 )
 def test_a_file_that_was_interrupted_leaves_nothing(

@@ -16,7 +16,6 @@ import pytest
 
 from jlremote.copies.names import RemotePath
 from jlremote.errors import JlrError
-from jlremote.remote import sending
 from tests.copies.parts import Answering, fetch
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
@@ -202,28 +201,6 @@ def test_a_file_gets_the_name_that_was_typed(sandbox: Sandbox) -> None:
     refused = sandbox.cp(source)
     assert (refused.status, "refused what the host sent" in refused.stderr) == (1, True), refused
     assert sandbox.files() == PRECIOUS | {"notes.txt": "evil"}
-
-
-def test_a_hostile_sftp_server_is_not_asked(sandbox: Sandbox) -> None:
-    """It says that `notes.txt` is really called `.bash_profile`."""
-    inside = sandbox.container
-    lie = 'b"/evil/.bash_profile"'
-    program = sending.program("jlremote.remote.sftp")
-    assert program.count("os.path.realpath(r.path())") == 1
-    server = program.replace("os.path.realpath(r.path())", lie)
-    inside.execute("rm", "-f", "/usr/local/sbin/sh")
-    install(inside, "sftp-server", f"#!/usr/bin/python3\n{server}")
-    script = (
-        "mkdir -p /usr/lib/openssh; mv /usr/local/sbin/sftp-server /usr/lib/openssh;"
-        "echo evil >/evil/.bash_profile; echo notes >/root/notes.txt"
-    )
-    inside.execute("sh", "-c", script)
-    try:
-        done = sandbox.cp(f"{inside.name}:/root/notes.txt")
-    finally:
-        inside.execute("rm", "/usr/lib/openssh/sftp-server")
-    assert done.status == 0, done
-    assert sandbox.files() == PRECIOUS | {"notes.txt": "notes\n"}
 
 
 def test_modes_are_stripped_and_what_is_no_file_is_left_out(sandbox: Sandbox) -> None:

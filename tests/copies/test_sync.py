@@ -212,14 +212,8 @@ def test_with_watch_what_is_saved_is_there_within_seconds_also_after_a_loss(
 
 
 def test_more_folders_than_the_system_watches_are_told(owner: Laptop, proj: Path) -> None:
-    limited = (
-        "unshare",
-        "-Ur",
-        "sh",
-        "-c",
-        'echo 1 >/proc/sys/user/max_inotify_watches; "$@"',
-        "-",
-    )
+    limit = 'echo 1 >/proc/sys/user/max_inotify_watches; "$@"'
+    limited = ("unshare", "-Ur", "sh", "-c", limit, "-")
     told = owner.run(*limited, str(PROGRAMS / "jlr"), "sync", str(proj), "lab:many", "--watch")
     assert told.status == 1, told
     assert "file watch limit reached\nhint: `sudo sysctl" in told.stderr, told

@@ -102,22 +102,12 @@ def test_a_host_that_is_well() -> None:
     assert facts(driver=said(OPEN_NVRM)).driver == "570.86.10"
 
 
-@pytest.mark.parametrize(
-    ("release", "command"),
-    [
-        ("ID=ubuntu\nID_LIKE=debian", "apt install docker.io"),
-        ('ID="rocky"\nID_LIKE="rhel centos fedora"', "dnf install docker-ce"),
-        ('ID="opensuse-leap"\nID_LIKE="suse opensuse"', "zypper install docker"),
-        ("ID=nixos", "https://docs.docker.com/engine/install/"),
-    ],
-)
-def test_an_engine_that_is_missing_comes_with_the_distributions_commands(
-    release: str, command: str
-) -> None:
+def test_an_engine_that_is_missing_comes_with_the_distributions_commands() -> None:
     missing = said(status=127, stderr="sh: 1: docker: not found")
-    found = of("engine", system=said(f"Linux\nx86_64\n{release}\n"), engine=missing)
+    release = 'Linux\nx86_64\nID="rocky"\nID_LIKE="rhel centos fedora"\n'
+    found = of("engine", system=said(release), engine=missing)
     assert found.exit_code == 1
-    assert any(command in mend for mend in found.mend)
+    assert any("dnf install docker-ce" in mend for mend in found.mend)
 
 
 DENIED = (

@@ -237,14 +237,6 @@ def test_progress_is_told_in_steps_and_bytes_and_the_last_lines_are_kept() -> No
     assert pull.complaint[1:] == ["40.0MiB / 135.0MiB [==>--] 30 %", "FATAL:   x"]
 
 
-def test_a_key_is_tried_with_a_file_of_its_own_unless_it_is_kept() -> None:
-    trial = image_files.login_script("apptainer", "nvcr.io", "$oauthtoken", keep=False)
-    kept = image_files.login_script("apptainer", "nvcr.io", "$oauthtoken", keep=True)
-    assert '--authfile="$REGISTRY_AUTH_FILE" docker://nvcr.io' in trial
-    assert trial.startswith("apptainer registry login '--username=$oauthtoken' --password-stdin ")
-    assert "authfile" not in kept
-
-
 @pytest.mark.parametrize(
     ("said", "kind"),
     [

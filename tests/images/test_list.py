@@ -44,12 +44,10 @@ def test_images_without_a_name_are_shown_when_all_are_wanted(
     laptop: Laptop, engine: Engine, name: str
 ) -> None:
     built = engine.docker("build", "--quiet", "-", stdin=f"FROM lab/plain\nLABEL x={name}\n")
-    some = [
-        image["id"] for image in json.loads(laptop.jlr("image", "list", "lab", "--json").stdout)
-    ]
+    some = json.loads(laptop.jlr("image", "list", "lab", "--json").stdout)
     every = json.loads(laptop.jlr("image", "list", "lab", "--all", "--json").stdout)
     engine.docker("rmi", built)
-    assert built not in some
+    assert built not in [image["id"] for image in some]
     (nameless,) = [image for image in every if image["id"] == built]
     assert (nameless["repository"], nameless["tag"]) == (None, None)
 

@@ -188,12 +188,9 @@ def test_an_interrupted_save_leaves_the_session_as_it_was_and_no_image(
 ) -> None:
     engine.docker("exec", session, "sh", "-c", "head -c 200000000 /dev/urandom >/big")
     engine.docker("tag", "lab/plain", name)
-    wanted = (
-        f"--since={int(time.time())}",
-        f"--filter=container={session}",
-        "--filter=event=pause",
-    )
-    events = ("docker", "-H", engine.url, "events", "--format={{.Action}}", *wanted)
+    wanted = (f"--since={int(time.time())}", f"--filter=container={session}")
+    pause = ("--format={{.Action}}", "--filter=event=pause")
+    events = ("docker", "-H", engine.url, "events", *pause, *wanted)
     with subprocess.Popen(events, stdout=subprocess.PIPE, text=True) as pauses:
         saving = laptop.spawn("image", "save", session, name)
         assert pauses.stdout is not None

@@ -128,15 +128,6 @@ def test_a_folder_of_a_host_needs_no_session_and_all_that_was_made_goes(desk: De
     assert not deep.parent.parent.exists()
 
 
-def test_a_folder_that_is_not_empty_is_not_covered(desk: Desk) -> None:
-    desk.local.mkdir()
-    _write(desk.local / "mine", b"x")
-    refusal = desk.mount(code=2)
-    assert "not empty" in refusal.stderr
-    assert not desk.is_mounted()
-    assert (desk.local / "mine").read_bytes() == b"x"
-
-
 def test_a_mount_that_fails_takes_back_every_folder_that_it_made(desk: Desk) -> None:
     deep = desk.laptop.folder / "home" / "made" / "for" / "it"
     deep.parent.parent.mkdir()
@@ -174,24 +165,25 @@ def failing_sshfs(laptop: Laptop) -> Iterator[None]:
     laptop.environment["PATH"] = path
 
 
-def test_a_file_is_no_place_to_mount(desk: Desk) -> None:
+def test_a_file_or_a_folder_that_is_not_empty_is_no_place_to_mount(desk: Desk) -> None:
     _write(desk.local, b"x")
     assert "is a file" in desk.mount(code=2).stderr
+    desk.local.unlink()
+    desk.local.mkdir()
+    _write(desk.local / "mine", b"x")
+    assert "not empty" in desk.mount(code=2).stderr
+    assert not desk.is_mounted()
 
 
-def test_mounting_again_changes_nothing(desk: Desk) -> None:
+def test_mounting_again_or_over_a_mount_changes_nothing(desk: Desk) -> None:
     desk.mount()
     sshfs = [process.pid for process in desk.sshfs()]
     assert "already mounted" in desk.jlr("mount", str(desk.local)).stderr
-    assert [process.pid for process in desk.sshfs()] == sshfs
-    assert desk.unmount().stdout == f"unmounted {desk.local}\n"
-
-
-def test_another_folder_is_not_mounted_over_a_mount(desk: Desk) -> None:
-    desk.mount()
     assert "already" in desk.mount("bare:elsewhere", code=2).stderr
     inside = desk.jlr("mount", str(desk.local / "sub"), "bare:project", code=2)
     assert "lies in the mount" in inside.stderr
+    assert [process.pid for process in desk.sshfs()] == sshfs
+    assert desk.unmount().stdout == f"unmounted {desk.local}\n"
 
 
 def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:

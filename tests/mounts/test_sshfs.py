@@ -61,18 +61,11 @@ def test_a_version_repaired_by_its_distribution_is_recognized(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("os_release", "line"),
     [
-        ("ID=debian\n", "sudo apt install sshfs"),
-        ('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n', "sudo apt install sshfs"),
-        ("ID=fedora\n", "sudo dnf install fuse-sshfs"),
         ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "epel-release"),
-        ("ID=arch\n", "sudo pacman -S sshfs"),
-        ('ID="opensuse-leap"\nID_LIKE="suse opensuse"\n', "sudo zypper install sshfs"),
-        ("ID=alpine\n", "sudo apk add sshfs"),
-        ("ID=other\n", "`sshfs` or `fuse-sshfs`"),
         ("", "`sshfs` or `fuse-sshfs`"),
     ],
 )
-def test_each_distribution_has_its_install_command(
+def test_a_distribution_has_its_install_command(
     nothing_installed: Path, monkeypatch: pytest.MonkeyPatch, os_release: str, line: str
 ) -> None:
     file = nothing_installed / "os-release"
