@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.copies import tar_fetch, tar_send
@@ -14,15 +13,6 @@ from jlremote.errors import Usage
 from jlremote.hosts.context import Context
 
 
-@dataclass(frozen=True)
-class Copied:
-    """What was copied, and what was left out and why."""
-
-    files: int
-    bytes: int
-    skipped: tuple[str, ...]
-
-
 def copy(
     sources: Sequence[str],
     target: str,
@@ -30,7 +20,7 @@ def copy(
     *,
     recursive: bool,
     preserve: bool = False,
-) -> Copied:
+) -> CopyReport:
     """Copy files, and with `recursive` folders, between this machine and one place.
 
     Modes are as umask wants them, or with `preserve` as they are but for setuid, setgid and sticky.
@@ -57,4 +47,4 @@ def copy(
                 hint="`jlr cp data.csv cont1:/data/` names the session before the colon",
             )
     context.progress.note(f"copied {in_words(report.files, report.total)}")
-    return Copied(report.files, report.total, tuple(report.skipped))
+    return report

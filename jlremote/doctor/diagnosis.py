@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -80,11 +81,23 @@ class Diagnosis:
 
     findings: list[Finding] = field(default_factory=list)
 
-    def judged(self, group: str, checks: Iterable[Check[Facts]], facts: Facts) -> Iterator[Finding]:
-        """Yield the finding of each check; a check is skipped if one that it needs has failed."""
+    def judged(
+        self,
+        group: str,
+        checks: Iterable[Check[Facts]],
+        facts: Facts,
+        during: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    ) -> Iterator[Finding]:
+        """Yield the finding of each check; a check is skipped if one that it needs has failed.
+
+        `during` is given the name of each check that is tried.
+        """
         for check in checks:
             try:
-                finding = self.skipped(check.needs) or check.judge(facts)
+                finding = self.skipped(check.needs)
+                if finding is None:
+                    with during(check.name):
+                        finding = check.judge(facts)
             except JlrError as error:
                 finding = from_error(error)
             yield self.add(group, check.name, finding)

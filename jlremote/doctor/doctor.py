@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,11 +106,15 @@ class _Examination:
         self._judge(name, host_checks.CHECKS, trial.facts)
         made = ExitStack()
         try:
-            checks = SessionChecks(trial, self.context, self.diagnosis, made).in_order()
-            self._judge(name, checks, None)
+            session = SessionChecks(trial, self.context, self.diagnosis, made)
+            for finding in self.diagnosis.judged(name, session.in_order(), session, self._trying):
+                self.tell(finding)
         finally:
             with undisturbed(made), self.context.progress.step("Clean up"):
                 made.close()
+
+    def _trying(self, check: str) -> AbstractContextManager[None]:
+        return self.context.progress.step(f"Try {check}")
 
     def _judge(self, group: str, checks: Sequence[Check[Facts]], facts: Facts) -> None:
         for finding in self.diagnosis.judged(group, checks, facts):

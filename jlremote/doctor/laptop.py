@@ -74,7 +74,7 @@ def _ssh(_host: str | None) -> Finding:
 def _sshfs(_host: str | None) -> Finding:
     try:
         program = this_system().sshfs()
-        holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
+        holes = sshfs.warning(program)
     except JlrError as missing:
         hint = (missing.hint,) if missing.hint else ()
         return warn(f"{missing.message}: no `jlr mount`", *hint)

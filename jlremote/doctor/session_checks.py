@@ -101,31 +101,24 @@ class SessionChecks:
         self._forward: ForwardStatus | None = None
         self._kernel = ""
 
-    def in_order(self) -> tuple[Check[None], ...]:
+    def in_order(self) -> tuple[Check[SessionChecks], ...]:
         """Return the checks in their order."""
-        trial = self.trial
-        where = "container" if trial.runtime.has_containers else "shell"
-        may_try = "permission" if trial.runtime.has_containers else "shell"
-        for_gpus = ("permission", "driver")
-        asks = f"Ask the kernel for {QUESTION}"
+        has_containers, is_new = self.trial.runtime.has_containers, self.trial.record is None
+        may_try = "permission" if has_containers else "shell"
+        creates = has_containers and is_new and self.trial.request.image is not None
         return (
-            self._check("container", "Try a container", self._container_runs, *trial.ready),
-            self._check("network", "Look for a network", self._network, may_try),
-            self._check("toolkit", "Look for GPUs in a container", self._gpus, *for_gpus),
-            self._check("jupyter", "Launch Jupyter", self._jupyter, where),
-            self._check("http", "Ask Jupyter", self._http, "forwarding", "jupyter"),
-            self._check("websocket", "Start a kernel", self._websocket, "http"),
-            self._check(PROOF, asks, self._answer, "websocket"),
+            Check(
+                "container",
+                SessionChecks._container_runs,
+                (may_try, "disk", "image") if creates else (may_try,),
+            ),
+            Check("network", SessionChecks._network, (may_try,)),
+            Check("toolkit", SessionChecks._gpus, ("permission", "driver")),
+            Check("jupyter", SessionChecks._jupyter, ("container" if has_containers else "shell",)),
+            Check("http", SessionChecks._http, ("forwarding", "jupyter")),
+            Check("websocket", SessionChecks._websocket, ("http",)),
+            Check(PROOF, SessionChecks._answer, ("websocket",)),
         )
-
-    def _check(
-        self, name: str, title: str, judge: Callable[[], Finding], *needs: str
-    ) -> Check[None]:
-        def as_step(_: None) -> Finding:
-            with self.context.progress.step(title):
-                return judge()
-
-        return Check(name, as_step, needs)
 
     def _container_runs(self) -> Finding:
         trial = self.trial

@@ -58,15 +58,6 @@ class Trial:
     found: Survey  # what runs there
     request: StartRequest  # for a new container, maybe without image
 
-    @property
-    def ready(self) -> tuple[str, ...]:
-        """The checks that must have passed before a container can be tried."""
-        if not self.runtime.has_containers:
-            return ("shell",)
-        if self.record is not None or self.request.image is None:
-            return ("permission",)
-        return ("permission", "disk", "image")
-
 
 def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Finding:
     """Try `nvidia-smi` in the session's container, or in a new one called `name`.

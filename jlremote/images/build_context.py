@@ -18,16 +18,9 @@ from jlremote.laptop import tar_archive
 from jlremote.text import reason_of
 
 IGNORE_FILE = ".dockerignore"
+# A file, folder or symbolic link: its name in the context, its path, and what it is.
+Entry = tuple[str, Path, os.stat_result]
 _LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A file, folder or symbolic link of the context."""
-
-    name: str
-    path: Path
-    status: os.stat_result
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,7 @@ class BuildContext:
     @property
     def size(self) -> int:
         """Size of all files in bytes."""
-        return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
+        return sum(s.st_size for _, _, s in self.entries if stat.S_ISREG(s.st_mode))
 
     def archive(self) -> Iterator[bytes]:
         """Yield the tar archive in pieces; only one at a time is in memory.
@@ -57,7 +50,7 @@ class BuildContext:
         # Docker recognizes an archive by its first 512 bytes, which a long name would fill.
         yield tar_archive.header(".", stat.S_IFDIR | 0o755)
         for entry in self.entries:
-            yield from _packed(entry)
+            yield from _packed(*entry)
         for name, text in self.added:
             yield tar_archive.header(name, stat.S_IFREG | 0o600, len(text))
             yield text + tar_archive.padding(len(text))
@@ -94,7 +87,7 @@ def _with_own_dockerfile(
     """Add a Dockerfile from outside the folder, under a name that no `COPY` sees."""
     name = f".dockerfile.{secrets.token_hex(8)}"
     ignored = f"{rules}\n{name}\n"
-    others = tuple(entry for entry in entries if entry.name != IGNORE_FILE)
+    others = tuple(entry for entry in entries if entry[0] != IGNORE_FILE)
     files = ((name, recipe), (IGNORE_FILE, ignored))
     added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in files)
     return BuildContext(folder, name, recipe, others, added)
@@ -125,28 +118,25 @@ def _entries(
         status = child.stat(follow_symlinks=False)
         ignored = ignores(rules, name) and name not in needed
         if not ignored and not stat.S_ISSOCK(status.st_mode):
-            yield Entry(name, Path(child.path), status)
+            yield name, Path(child.path), status
         holds_needed = any(str(each).startswith(f"{name}/") for each in needed)
         kept = not ignored or holds_needed or _may_keep_some_of(rules, name)
         if kept and stat.S_ISDIR(status.st_mode):
             yield from _entries(Path(child.path), f"{name}/", rules, needed)
 
 
-def _packed(entry: Entry) -> Iterator[bytes]:
-    status = entry.status
+def _packed(name: str, path: Path, status: os.stat_result) -> Iterator[bytes]:
     mode = status.st_mode
     if sys.platform == "win32":  # without an executable bit; docker's client does the same
         mode = stat.S_IFMT(mode) | 0o755
-    link = str(entry.path.readlink()) if stat.S_ISLNK(mode) else ""
-    yield tar_archive.header(entry.name, mode, status.st_size, status.st_mtime, link)
+    link = str(path.readlink()) if stat.S_ISLNK(mode) else ""
+    yield tar_archive.header(name, mode, status.st_size, status.st_mtime, link)
     if not stat.S_ISREG(mode):
         return
     try:
-        yield from tar_archive.content(entry.path, status.st_size, may_grow=True)
+        yield from tar_archive.content(path, status.st_size, may_grow=True)
     except OSError as error:
-        raise JlrError(
-            f"cannot read `{entry.path}`: {reason_of(error)}", hint=_LEAVE_OUT
-        ) from error
+        raise JlrError(f"cannot read `{path}`: {reason_of(error)}", hint=_LEAVE_OUT) from error
     yield tar_archive.padding(status.st_size)
 
 

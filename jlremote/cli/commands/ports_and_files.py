@@ -283,7 +283,8 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     context = invocation.context()
     copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
-        answer_json(vars(copied))
+        report = {"files": copied.files, "bytes": copied.total, "skipped": copied.skipped}
+        answer_json(report)
 
 
 @command("sync")
