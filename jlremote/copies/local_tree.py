@@ -84,11 +84,9 @@ def _rules_of(folder: Path, above: str, names: set[str]) -> _Rules:
 
 
 def _is_ignored(rules: _Rules, name: str, *, is_folder: bool) -> bool:
-    for start, spec in reversed(rules):
-        ignored = spec.check_file(name[start:] + "/" * is_folder).include
-        if ignored is not None:
-            return ignored
-    return False
+    end = "/" * is_folder
+    told = (spec.check_file(name[start:] + end).include for start, spec in reversed(rules))
+    return next((ignored for ignored in told if ignored is not None), False)
 
 
 def _state(
@@ -120,12 +118,8 @@ def leads_out(text: str, folder: Path, top: Path) -> bool:
     """
     parts = PurePosixPath(text).parts
     ups = parts.count("..")
-    if (
-        not text
-        or text.startswith("/")
-        or ".." in parts[ups:]
-        or ups > len(folder.relative_to(top).parts)
-    ):
+    deep = len(folder.relative_to(top).parts)
+    if not text or text.startswith("/") or ".." in parts[ups:] or ups > deep:
         return True
     if os.name == "nt" and set("\\:") & set(text):
         return True

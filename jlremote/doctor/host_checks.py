@@ -242,14 +242,14 @@ def _driver(facts: HostFacts) -> Finding:
 def _image(facts: HostFacts) -> Finding:
     if facts.image is None:
         return skip("no image is named")
-    if facts.image.found:
-        return fine(facts.image.name)
+    if facts.image_found:
+        return fine(facts.image)
     if not facts.image_needed:
-        return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
-    if facts.image.complaint is not None:
-        return fail(f"the engine cannot describe the image: {facts.image.complaint}")
-    pull = command_line(("jlr", "image", "pull", facts.host, facts.image.name))
-    missing = f"the image `{facts.image.name}` is not on the host"
+        return skip(f"`{facts.image}` is gone from the host, but the session does not need it")
+    if facts.image_complaint is not None:
+        return fail(f"the engine cannot describe the image: {facts.image_complaint}")
+    pull = command_line(("jlr", "image", "pull", facts.host, facts.image))
+    missing = f"the image `{facts.image}` is not on the host"
     return fail(missing, f"`{pull}`", exit_code=NotFound.exit_code)
 
 

@@ -43,15 +43,6 @@ class DiskSpace:
 
 
 @dataclass(frozen=True)
-class ImageFacts:
-    """An image on the host."""
-
-    name: str  # as it was typed
-    found: bool  # whether the host has it
-    complaint: str | None = None  # why the engine does not answer, `None` if it does
-
-
-@dataclass(frozen=True)
 class HostFacts:
     """What the host reports about itself."""
 
@@ -78,7 +69,9 @@ class HostFacts:
     # Paths of NVIDIA's container toolkit: its programs, and the files that describe GPUs to podman.
     toolkit: tuple[str, ...] = ()
     left_over: tuple[str, ...] | None = ()  # networks of sessions that are gone; `None` if unknown
-    image: ImageFacts | None = None  # the image of a new container, `None` for none
+    image: str | None = None  # the image of a new container as it was typed, `None` for none
+    image_found: bool = False  # whether the host has it
+    image_complaint: str | None = None  # why the engine does not answer, `None` if it does
     image_needed: bool = True  # whether a container is to be created because no session runs
 
     @property
@@ -190,6 +183,10 @@ def read_facts(
     left_over = None
     if networks is not None and networks.status == 0:
         left_over = tuple(map(one_line, networks.stdout.splitlines()))
+    described, complaint = answers.get("image"), None
+    if described is not None and described.status != 0:
+        gone = re.search("no such image|not known|no such object", described.stderr.lower())
+        complaint = None if gone else described.complaint
     error = None
     if engine is not None:
         daemon, client = answers[_DAEMON], answers["engine"]
@@ -215,7 +212,9 @@ def read_facts(
         gpus=gpus,
         toolkit=tuple(map(one_line, answers["toolkit"].stdout.splitlines())),
         left_over=left_over,
-        image=_image(image, answers.get("image")),
+        image=image,
+        image_found=described is not None and described.status == 0,
+        image_complaint=complaint,
     )
 
 
@@ -230,12 +229,3 @@ def _disk(answer: Completed, otherwise: str) -> DiskSpace:
     # Counted from the right: a device's name may contain blanks.
     blocks = count(columns[-3]) if len(columns) > _AVAILABLE_COLUMN + 1 else None
     return DiskSpace(folder, free_bytes=None if blocks is None else blocks * 1024)
-
-
-def _image(name: str | None, answer: Completed | None) -> ImageFacts | None:
-    if name is None or answer is None:
-        return None
-    if answer.status == 0:
-        return ImageFacts(name, found=True)
-    gone = re.search("no such image|not known|no such object", answer.stderr.lower())
-    return ImageFacts(name, found=False, complaint=None if gone else answer.complaint)

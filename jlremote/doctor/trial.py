@@ -74,7 +74,7 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
         return proved(facts, f"`{record.name}`", done) if lost is None else from_error(lost)
     if facts.image is None or not diagnosis.well("image", "disk"):
         return unproved(facts)
-    return _in_new_container(trial, facts.image.name, name, context)
+    return _in_new_container(trial, facts.image, name, context)
 
 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Finding:

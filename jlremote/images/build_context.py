@@ -78,18 +78,11 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
     entries = tuple(_entries(folder, "", read_rules(rules), needed))
     if inside is not None:
         return BuildContext(folder, inside, recipe, entries)
-    return _with_own_dockerfile(folder, recipe, entries, rules if ignore else f"{IGNORE_FILE}\n")
-
-
-def _with_own_dockerfile(
-    folder: Path, recipe: str, entries: tuple[Entry, ...], rules: str
-) -> BuildContext:
-    """Add a Dockerfile from outside the folder, under a name that no `COPY` sees."""
+    # A Dockerfile from outside the folder is added under a name that no `COPY` sees.
     name = f".dockerfile.{secrets.token_hex(8)}"
-    ignored = f"{rules}\n{name}\n"
+    texts = {name: recipe, IGNORE_FILE: f"{rules if ignore else IGNORE_FILE}\n{name}\n"}
+    added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in texts.items())
     others = tuple(entry for entry in entries if entry[0] != IGNORE_FILE)
-    files = ((name, recipe), (IGNORE_FILE, ignored))
-    added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in files)
     return BuildContext(folder, name, recipe, others, added)
 
 

@@ -93,18 +93,11 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         shared = image_commands.with_folders(inspected, folders)
         # Under a temporary name first: an interrupt then leaves the old image of that name.
         made = f"jlr-saving-{secrets.token_hex(8)}"
-        steps = (
-            image_commands.commit_argv(engine, record.engine_name, made, inspected, base, shared),
-            engine("tag", made, image),
-        )
-        untag = engine("rmi", made)
-        script = moved_aside(
-            engine,
-            record.engine_name,
-            " && ".join(map(command_line, steps)),
-            command_line(untag),
-            SAVE_SECONDS,
-        )
+        container = record.engine_name
+        commit = image_commands.commit_argv(engine, container, made, inspected, base, shared)
+        steps = f"{command_line(commit)} && {command_line(engine('tag', made, image))}"
+        untag = command_line(engine("rmi", made))
+        script = moved_aside(engine, container, steps, untag, SAVE_SECONDS)
         done = run_script(host, script, timeout=SAVE_SECONDS)
         if done.status in (NOT_ASIDE, LEFT_THERE):
             raise _secret_would_be_in_it(engine, record, done)
@@ -160,20 +153,15 @@ def _inspected(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     inspect = command_line(inspect_argv(engine, record.engine_name))
     its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
-    answers = host.run(
-        {
-            "container": inspect,
-            "image": f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"',
-        }
-    )
-    if answers["container"].status != 0:
-        if "no such container" in answers["container"].stderr.lower():
-            raise NotFound(
-                f"there is no container `{record.name}` on `{record.host}`",
-                hint="`jlr list` shows the sessions",
-            )
-        raise engine_error(engine, answers["container"])
-    (container,) = document(answers["container"].stdout)
+    inspect_image = f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"'
+    answers = host.run({"container": inspect, "image": inspect_image})
+    found = answers["container"]
+    if found.status != 0 and "no such container" in found.stderr.lower():
+        missing = f"there is no container `{record.name}` on `{record.host}`"
+        raise NotFound(missing, hint="`jlr list` shows the sessions")
+    if found.status != 0:
+        raise engine_error(engine, found)
+    (container,) = document(found.stdout)
     # The image may be gone, as after `docker rmi --force`.
     (image,) = document(answers["image"].stdout) if answers["image"].status == 0 else ({},)
     return container, image

@@ -103,10 +103,8 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
         raise Usage(f"another mount is at `{local}`", hint=f"{mend}choose another folder")
     if not known_mounts.is_served(known):
         return False
-    other = request.remote is not None or request.session not in (
-        *(None, known.session),
-        f"{known.host}/{known.session}",
-    )
+    names = (None, known.session, f"{known.host}/{known.session}")
+    other = request.remote is not None or request.session not in names
     if other or (request.read_only and not known.read_only):
         raise Usage(
             f"`{local}` already shows `{known.host}:{known.remote}`",
@@ -146,25 +144,14 @@ def _record(
     context: Context,
 ) -> MountRecord:
     remote, on_host, read_only = request.remote, request.on_host, request.read_only
-    if (
-        known is not None
-        and known.of_session(session.host, session.name)
-        and request.session is None
-        and remote is None
-    ):  # only the local folder was named, so its last mount is meant
+    only_local = request.session is None and remote is None
+    if only_local and known is not None and known.of_session(session.host, session.name):
         remote, on_host, read_only = known.remote, True, read_only or known.read_only
     path, writable = find(link, session, remote, local, on_host=on_host)
     if not writable and not read_only:
         context.progress.note(f"you may not create files in `{path}` on `{session.host}`")
-    return MountRecord(
-        local=local,
-        remote=path,
-        host=session.host,
-        session=session.name,
-        ssh_config=session.ssh_config,
-        read_only=read_only,
-        made=0,
-    )
+    place = (session.host, session.name, session.ssh_config)
+    return MountRecord(local, path, *place, read_only=read_only, made=0)
 
 
 def find(

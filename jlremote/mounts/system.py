@@ -184,9 +184,8 @@ def _install_hint() -> str:
     text = ""
     with suppress(OSError):
         text = _OS_RELEASE.read_text("utf-8")
-    [line] = installation.commands(
-        "sshfs", installation.distribution_of(installation.os_release(text))
-    )
+    distribution = installation.distribution_of(installation.os_release(text))
+    [line] = installation.commands("sshfs", distribution)
     if line.startswith("https://"):
         return f"{line} says how; the package is called `sshfs` or `fuse-sshfs`"
     return f"`{line}` installs it"

@@ -14,8 +14,7 @@ from jlremote.hosts.links import link_of
 from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.mounts import known_mounts, sshfs
 from jlremote.mounts.system import Holder, this_system
-from jlremote.selection import destruction
-from jlremote.selection.destruction import Destruction
+from jlremote.selection.destruction import Destruction, confirm
 
 _SHOWN = 5
 
@@ -32,8 +31,7 @@ def unmount(local: str, context: Context, *, force: bool = False, yes: bool = Fa
     if record is None:
         raise NotFound(f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows the mounts")
     if force:
-        planned = Destruction(f"Unmount {record.local}?", _losses(record))
-        destruction.confirm(planned, context, yes=yes)
+        confirm(Destruction(f"Unmount {record.local}?", _losses(record)), context, yes=yes)
     _unmount(record, context, force=force)
     return record.local
 
@@ -63,8 +61,7 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
     refused: list[JlrError] = []
     known = MOUNTS.load_all()
     losses = tuple(f"the mount {record.local} of {record.host}" for record in known)
-    planned = Destruction("Unmount all of them?", losses)
-    destruction.confirm(planned, context, yes=yes)
+    confirm(Destruction("Unmount all of them?", losses), context, yes=yes)
     for record in known:
         try:
             _unmount(record, context, force=force)
@@ -104,13 +101,14 @@ def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Hol
     """
     system = this_system()
     users: list[Holder] = []
+    complaint = None
     if record.local in system.mounted():
         complaint = system.unmount(record.local, lazily=False)
-        if complaint is not None:
-            users = system.holders(record.local)
-            complaint = system.unmount(record.local, lazily=True) if force else complaint
-        if complaint is not None and record.local in system.mounted():
-            raise _refusal(record, complaint, users)
+    if complaint is not None:
+        users = system.holders(record.local)
+        complaint = system.unmount(record.local, lazily=True) if force else complaint
+    if complaint is not None and record.local in system.mounted():
+        raise _refusal(record, complaint, users)
     sshfs.end(record.name, patience=0.0 if system.winfsp else sshfs.END_SECONDS)
     link_of(record, context).unmount(record.name)
     MOUNTS.delete(record)
