@@ -69,11 +69,7 @@ def parsed(text: str) -> Path | RemotePath:
 
 
 def one_place(sources: list[RemotePath]) -> str:
-    """Return the one place of all remote sources.
-
-    Raises:
-        Usage: they are in several places.
-    """
+    """Return the one place of all remote sources (`Usage`: they are in several)."""
     places = {source.where for source in sources}
     if len(places) > 1:
         raise Usage(

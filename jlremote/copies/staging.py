@@ -49,11 +49,7 @@ def staging(target: Path) -> Iterator[Path]:
 
 
 def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) -> None:
-    """Move what has arrived to its final name; files of an existing folder are replaced.
-
-    Raises:
-        JlrError: something else is in the way.
-    """
+    """Move what has arrived to its final name, over files (`JlrError`: something else is there)."""
     if not staged.is_dir():
         _replace(staged, target)
         return

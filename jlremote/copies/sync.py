@@ -32,7 +32,7 @@ from jlremote.laptop import tar_archive
 from jlremote.remote import synced_folder
 from jlremote.remote.sending import NO_PYTHON, OLDEST, PYTHON, program
 from jlremote.remote.synced_folder import State
-from jlremote.text import one_line
+from jlremote.text import listed, one_line
 from jlremote.untrusted import Refused, absolute_path, document
 
 _QUIET_MS = 50  # without a change, before what has changed is sent
@@ -150,9 +150,7 @@ def _tell(request: SyncRequest, result: Synced, context: Context) -> None:
 
 
 def _named(names: tuple[str, ...]) -> str:
-    """Return names in words, the first ones of many."""
-    shown = ", ".join(f"`{one_line(name)}`" for name in names[:_MOST_NAMED])
-    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+    return listed([f"`{one_line(name)}`" for name in names], _MOST_NAMED)
 
 
 def watch(request: SyncRequest, context: Context) -> None:

@@ -21,12 +21,7 @@ _Packed = tuple[Path, str, os.stat_result, str]
 
 
 def check_sources(sources: Sequence[Path], *, recursive: bool) -> None:
-    """Check that there is what is to be sent.
-
-    Raises:
-        NotFound: a source is missing.
-        Usage: a source is a folder.
-    """
+    """Check what is to be sent (`NotFound`: a source is missing, `Usage`: it is a folder)."""
     for source in sources:
         if not source.exists():
             raise NotFound(f"there is no file `{source}`")
@@ -42,11 +37,7 @@ def send(
     *,
     preserve: bool,
 ) -> None:
-    """Copy into a folder there, or to the new name of the one file or folder.
-
-    Raises:
-        NotFound: the target is no folder and has to be one.
-    """
+    """Copy into a folder there, or to a new name of the one source (`NotFound`: no folder)."""
     names = [source.resolve().name for source in sources]
     packed = [one for source in sources for one in _below(source, report)]
     argv = tar_scripts.send(

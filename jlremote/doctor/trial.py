@@ -60,11 +60,7 @@ class Trial:
 
 
 def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Finding:
-    """Try `nvidia-smi` in the session's container, or in a new one called `name`.
-
-    Raises:
-        JlrError: the host cannot be asked.
-    """
+    """Try `nvidia-smi` in the session's container, or in a new one, `name` (or `JlrError`)."""
     facts, record, container = trial.facts, trial.record, trial.found.container
     if not facts.has_gpus or not facts.has_containers:
         return unproved(facts)

@@ -39,11 +39,7 @@ class BuildContext:
         return sum(s.st_size for _, _, s in self.entries if stat.S_ISREG(s.st_mode))
 
     def archive(self) -> Iterator[bytes]:
-        """Yield the tar archive in pieces; only one at a time is in memory.
-
-        Raises:
-            JlrError: a file became shorter meanwhile, or cannot be read.
-        """
+        """Yield the tar archive in pieces (`JlrError`: a file became shorter, or is unreadable)."""
         return tar_archive.in_large_pieces(self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
@@ -174,11 +170,7 @@ def _may_keep_some_of(rules: Sequence[Rule], folder: str) -> bool:
 
 
 def read_rules(text: str) -> list[Rule]:
-    """Return the rules of a `.dockerignore` file's text, as docker reads them (patternmatcher).
-
-    Raises:
-        Usage: a line is only `!`.
-    """
+    """Return the rules of a `.dockerignore`, as docker reads them (`Usage`: a line is only `!`)."""
     rules = []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         pattern = line.strip().removeprefix("!").strip()

@@ -145,11 +145,7 @@ def found_there(host: Link, typed: str, folder: str | None, context: Context) ->
 
 
 def place(host: Link, program: str, typed: str, folder: str | None) -> str:
-    """Return the absolute path of the file that a reference is pulled into, there or not.
-
-    Raises:
-        JlrError: its folder cannot be made.
-    """
+    """Return the absolute path of a pulled reference, there or not (`JlrError`: without folder)."""
     make = f"mkdir -p {_folder(folder)} && cd {_folder(folder)} || exit {NO_FOLDER}\n"
     done = run_script(host, f'{make}printf "%s/%s" "$(pwd -P)" {shlex.quote(file_name(typed))}')
     if done.status != 0:
@@ -237,11 +233,7 @@ unset config; set -- --authfile "$keys/config.json"
 
 
 def pull(host: Link, program: str, typed: str, folder: str | None, context: Context) -> Image:
-    """Pull an image into the folder, also if it is there: a tag may mean another one by now.
-
-    Raises:
-        Usage: it is not named by where it comes from.
-    """
+    """Pull an image also if it is there: a tag may mean another one (`Usage`: no reference)."""
     if not is_reference(typed):
         raise Usage(
             f"`{one_line(typed)}` does not say where it comes from",
@@ -254,11 +246,7 @@ def pull(host: Link, program: str, typed: str, folder: str | None, context: Cont
 
 
 def fetch(host: Link, program: str, typed: str, folder: str | None, context: Context) -> None:
-    """Pull an image as a step, and join it again after a broken connection.
-
-    Raises:
-        JlrError: the registry refuses it, or is out of reach; no space is left; …
-    """
+    """Pull an image as a step, and join it again after a broken connection (see `pull_error`)."""
     pulling, key = puller(host, program, typed, folder)
     script, pulled = surviving_disconnect(command_line(("sh", "-c", pulling))), Transfer()
     with context.progress.step(f"Pull {typed}"):

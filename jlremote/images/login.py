@@ -94,8 +94,7 @@ def log_out(
 ) -> list[str]:
     """Forget a registry's key on the laptop and the host; return the places that had one.
 
-    Raises:
-        JlrError: the engine on the host does not forget it; the laptop has.
+    With a `JlrError` of the host's engine, the laptop has forgotten it.
     """
     name = _registry(registry)
     link = link_on(host, context)

@@ -53,11 +53,7 @@ def find(host: str, registries: Iterable[str]) -> dict[str, RegistryKey]:
 
 
 def keep(host: str, registry: str, key: RegistryKey) -> str:
-    """Keep a key for a host; return the name of the keychain.
-
-    Raises:
-        JlrError: the keychain refuses it, or its record cannot be written.
-    """
+    """Keep a key for a host, and return the name of the keychain (`JlrError`: it refuses)."""
     keychain = open_secrets()
     if keychain is None or not keychain.set(_account(registry, host), _written(key)):
         raise JlrError("the keychain refuses the key", hint="unlock the keychain and try again")

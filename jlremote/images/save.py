@@ -46,11 +46,7 @@ class SaveReport:
 def images(
     host: str, context: Context, *, every: bool = False, engine: EngineChoice = ANY_ENGINE
 ) -> list[Image]:
-    """Return the images of a host, the latest first; with `every` also those without a name.
-
-    Raises:
-        JlrError: the engine is missing, not permitted or not running.
-    """
+    """Return a host's images, latest first; `every`: also unnamed ones (`JlrError`: no engine)."""
     with context.progress.step(f"List the images of {host}"):
         link = link_on(host, context)
         if engine.runtime in IMAGE_RUNTIMES:

@@ -81,11 +81,7 @@ def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tupl
 
 
 def place(path: str, system: System) -> str:
-    """Return the absolute path of a mount point, without a look into any mount.
-
-    Raises:
-        Usage: a mount cannot be there.
-    """
+    """Return the absolute path of a mount point, without a look into any mount (or `Usage`)."""
     if not path or not path.isprintable():
         raise Usage("a folder's name must not be empty or contain control characters")
     points = system.mounted()

@@ -15,6 +15,7 @@ from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.mounts import known_mounts, sshfs
 from jlremote.mounts.system import Holder, this_system
 from jlremote.selection.destruction import Destruction, confirm
+from jlremote.text import listed
 
 _SHOWN = 5
 
@@ -132,6 +133,4 @@ def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrErr
 
 
 def _named(users: list[Holder]) -> str:
-    named = [str(user) for user in users[:_SHOWN]]
-    more = f", and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
-    return ", ".join(named) + more if named else "a program of another user uses it"
+    return listed([*map(str, users)], _SHOWN) or "a program of another user uses it"

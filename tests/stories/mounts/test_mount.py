@@ -47,7 +47,7 @@ def test_a_busy_mount_names_at_most_five_programs() -> None:
     users = [Holder(n, "vim", "works in") for n in range(7)]
     error = unmount._refusal(RECORD, "fusermount3: Device or resource busy", users)
     assert isinstance(error, Busy)
-    assert (error.message.count("vim"), error.message[-12:]) == (5, ", and 2 more")
+    assert (error.message.count("vim"), error.message[-11:]) == (5, " and 2 more")
     assert "a program of another user uses it" in unmount._refusal(RECORD, "busy", []).message
 
 
