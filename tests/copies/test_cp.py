@@ -6,15 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jlremote.copies.local_tree import leads_out
-from tests.cli.terminal import Terminal
-from tests.copies.parts import same
+from tests.copies.parts import on_terminal, same
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
@@ -104,9 +102,7 @@ def test_a_file_that_was_interrupted_leaves_nothing(
         file.truncate(4_000_000_000)
     os.chown(source, *account.home.stat()[4:6])
     words = (str(source), "lab:folder") if way == "up" else (f"lab:{source}", str(folder))
-    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", *words)
-    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
-    try:
+    with on_terminal(owner, "cp", *words) as terminal:
         wait_until(
             lambda: list(folder.rglob(f"{source.name}*")) or list(folder.rglob("0")), "a part", 60
         )
@@ -117,8 +113,6 @@ def test_a_file_that_was_interrupted_leaves_nothing(
         else:
             terminal.type("\x03")
         assert terminal.process.wait(60) == (130 if end == "ctrl-c" else 5)
-    finally:
-        terminal.close()
     source.unlink()
     wait_until(lambda: not list(folder.iterdir()), "nothing", 60)
 
@@ -154,16 +148,12 @@ def test_a_folder_that_is_sent_is_told_before_a_disconnect_and_then_leaves_nothi
     os.chown(there, *account.home.stat()[4:6])
     with (source / "large").open("wb") as file:
         file.truncate(4_000_000_000)
-    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", "-r", str(source), f"lab:{there}")
-    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
-    try:
+    with on_terminal(owner, "cp", "-r", str(source), f"lab:{there}") as terminal:
         wait_until(lambda: list(there.rglob("large")), "the first bytes", 60)
         told = owner.jlr("disconnect", "lab")
         assert "this would be lost: a copy of files in lab\n" in told.stderr, told
         assert owner.jlr("disconnect", "lab", "--yes").status == 0
         assert terminal.process.wait(60) == 5
-    finally:
-        terminal.close()
     wait_until(lambda: not list(there.iterdir()), "nothing", 60)
 
 
@@ -171,16 +161,12 @@ def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> N
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(300 << 20)
-    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", str(large), "lab:large")
-    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
-    try:
+    with on_terminal(owner, "cp", str(large), "lab:large") as terminal:
         terminal.wait_for(" of 315 MB, ")
         terminal.wait_for("/s, ")
         terminal.wait_for("/s, 0:0")
         terminal.wait_for("copied 1 file, 315 MB")
         assert terminal.process.wait(60) == 0
-    finally:
-        terminal.close()
 
 
 def test_what_cannot_be_is_told(owner: Laptop, inside: Container, tmp_path: Path) -> None:

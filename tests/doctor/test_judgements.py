@@ -261,9 +261,6 @@ def test_an_error_of_the_connection_belongs_to_the_check_where_it_happened(
     assert {finding.mark for finding in found[:at]} <= {"ok"}
     assert (found[at].mark, found[at].exit_code) == ("failed", error.exit_code)
     assert {finding.mark for finding in found[at + 1 :]} <= {"skipped"}
-
-
-def test_an_undecided_host_key_is_not_reported_as_a_login() -> None:
     unasked = ConnectionFacts(NeedsAuthentication("nobody is there"), asked_for_key=True)
     assert host_checks.failed_at(unasked) == "host key"
 

@@ -167,6 +167,10 @@ def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -
         assert json.loads(done.stdout)["registry"] == name
 
 
+def has(engine: Engine, image: str) -> bool:
+    return engine.try_docker("image", "inspect", image).status == 0
+
+
 def commands(account: Account) -> list[str]:
     """Return the command lines of the remote user's processes."""
     return [" ".join(words) for words in account.command_lines()]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pexpect import EOF
 
+from tests.images.parts import has
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
@@ -37,10 +38,6 @@ def removed(laptop: Laptop, *words: str) -> dict[str, Any]:
     told = json.loads(done.stdout)
     assert isinstance(told, dict)
     return told
-
-
-def has(engine: Engine, image: str) -> bool:
-    return engine.try_docker("image", "inspect", image).status == 0
 
 
 def test_an_image_is_removed_by_its_name_or_id(

@@ -186,17 +186,16 @@ def test_mounting_again_or_over_a_mount_changes_nothing(desk: Desk) -> None:
     assert desk.unmount().stdout == f"unmounted {desk.local}\n"
 
 
-def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:
-    refusal = desk.mount("bare:nowhere", code=6)
-    assert "~/nowhere" in refusal.stderr
-    assert not desk.local.exists()
-    assert desk.states() == []
-
-
-def test_a_host_alone_is_told_with_how_to_mount_its_folders(desk: Desk) -> None:
+def test_what_cannot_be_mounted_is_told(desk: Desk) -> None:
+    assert "~/nowhere" in desk.mount("bare:nowhere", code=6).stderr
     refusal = desk.jlr("mount", "lab", str(desk.local), code=6).stderr
     assert "`lab` is a host and not a session" in refusal
     assert f"`jlr mount {desk.local} lab:DIR` mounts a folder of it" in refusal
+    desk.jlr("mount", str(desk.local) + "\n", "bare:project", code=2)
+    (desk.project / "a\nb").mkdir()
+    assert "control characters" in desk.mount("bare:project/a\nb", code=2).stderr
+    assert not desk.local.exists()
+    assert desk.states() == []
 
 
 def test_without_a_folder_that_of_the_same_name_is_mounted(desk: Desk) -> None:
@@ -241,12 +240,6 @@ def test_the_name_of_a_folder_there_is_no_option_of_the_mount(desk: Desk) -> Non
     _, source, options = system.split()
     assert source.startswith(f"lab:{desk.project}/x,allow_other,")
     assert "allow_other" not in options.split(",")
-
-
-def test_a_name_with_control_characters_is_refused(desk: Desk) -> None:
-    desk.jlr("mount", str(desk.local) + "\n", "bare:project", code=2)
-    (desk.project / "a\nb").mkdir()
-    assert "control characters" in desk.mount("bare:project/a\nb", code=2).stderr
 
 
 def test_without_sshfs_the_line_to_install_it_is_shown(desk: Desk, tmp_path: Path) -> None:

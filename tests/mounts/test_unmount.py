@@ -153,9 +153,6 @@ def test_all_mounts_go_at_once_after_a_yes(desk: Desk) -> None:
     assert done == f"unmounted {other}\nunmounted {desk.local}\n"
     assert not desk.is_mounted()
     assert not desk.is_mounted(other)
-
-
-def test_what_was_never_mounted_is_not_found(desk: Desk) -> None:
     assert "nothing mounted" in desk.unmount(code=6).stderr
 
 
