@@ -201,10 +201,7 @@ class Archive:
     def __init__(
         self, stream: ForwardReader, at: Path, report: CopyReport, *, preserve: bool
     ) -> None:
-        self._at = at
-        self._report = report
-        self._preserve = preserve
-        self._after: list[tuple[Path, tarfile.TarInfo]] = []
+        self._at, self._report, self._preserve = at, report, preserve
         with _headers():
             self._archive = tarfile.TarFile(
                 fileobj=cast("IO[bytes]", stream), encoding="utf-8", errors="surrogateescape"
@@ -227,6 +224,7 @@ class Archive:
     def tree(self) -> bool:
         """Unpack a folder."""
         self._at.mkdir(mode=0o700)
+        after: list[tuple[Path, tarfile.TarInfo]] = []
         for member in self._members():
             parts = _parts(member.name)
             shown = one_line("/".join(parts))
@@ -235,7 +233,7 @@ class Archive:
                 continue
             path = self._at.joinpath(*parts)
             if member.isdir():
-                self._after.append((path, member))
+                after.append((path, member))
             if not parts:
                 continue
             try:
@@ -244,7 +242,7 @@ class Archive:
                 raise Refused(f"it sends `{shown}` twice") from error
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise Refused(f"it sends `{shown}` and not its folder") from error
-        for path, member in reversed(self._after):
+        for path, member in reversed(after):
             path.chmod(member.mode & 0o777)
             _set_time(path, member)
         return True

@@ -121,7 +121,7 @@ printf {LANDED}
 
 def fetch(paths: Sequence[str], *, recursive: bool) -> tuple[str, ...]:
     """Return the command that lists the files there, then sends an archive of each."""
-    return (*_command(_FETCH), "r" if recursive else "", *paths)
+    return ("sh", "-c", _BEGIN + _FETCH, "sh", "r" if recursive else "", *paths)
 
 
 def send(
@@ -132,11 +132,8 @@ def send(
     `mark` names the folder of what has arrived. `needs` is `several` where the target has to be a
     folder, or tells what the one name is: `folder` or `file`.
     """
-    return (*_command(_SEND), "unpack_p" if preserve else "unpack", needs, mark, path, *names)
-
-
-def _command(script: str) -> tuple[str, ...]:
-    return ("sh", "-c", _BEGIN + script, "sh")
+    unpack = "unpack_p" if preserve else "unpack"
+    return ("sh", "-c", _BEGIN + _SEND, "sh", unpack, needs, mark, path, *names)
 
 
 def check(

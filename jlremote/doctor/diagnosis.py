@@ -100,12 +100,8 @@ class Diagnosis:
                         finding = check.judge(facts)
             except JlrError as error:
                 finding = from_error(error)
-            yield self.add(group, check.name, finding)
-
-    def add(self, group: str, check: str, finding: Finding) -> Finding:
-        finding = replace(finding, check=check, group=group)
-        self.findings.append(finding)
-        return finding
+            self.findings.append(replace(finding, check=check.name, group=group))
+            yield self.findings[-1]
 
     def skipped(self, needs: Sequence[str]) -> Finding | None:
         """Return why a check with these `needs` cannot be tried, `None` if it can."""

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -39,18 +38,6 @@ _WINDOWS = (
     "`winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win` installs it; "
     "without it, `jlr cp` and `jlr sync` copy files"
 )
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A program that `works in`, `has a file open in` or `runs from` a mount (`how`)."""
-
-    pid: int
-    name: str
-    how: str
-
-    def __str__(self) -> str:
-        return f"{self.name} (process {self.pid}) {self.how} it"
 
 
 class Linux:
@@ -90,8 +77,8 @@ class Linux:
             return "`fusermount3` is not installed"
         return refusal((program, "-u", *(("-z",) if lazily else ()), "--", path))
 
-    def holders(self, path: str) -> list[Holder]:
-        """Return the programs that use a mount, as far as the user may see them."""
+    def holders(self, path: str) -> list[str]:
+        """Return in words which programs use a mount, as far as the user may see them."""
         holders = []
         for process in _PROCESSES.iterdir():
             if not process.name.isdigit() or process.name == str(os.getpid()):
@@ -100,7 +87,7 @@ class Linux:
                 name = "a program"
                 with suppress(OSError):
                     name = (process / "comm").read_text("utf-8", "replace").strip()
-                holders.append(Holder(int(process.name), name, how))
+                holders.append(f"{name} (process {process.name}) {how} it")
         return holders
 
 
@@ -130,7 +117,7 @@ class MacOS:
         """Run `umount`, with force where Linux would unmount lazily."""
         return refusal(("/sbin/umount", *(("-f",) if lazily else ()), "--", path))
 
-    def holders(self, path: str) -> list[Holder]:
+    def holders(self, path: str) -> list[str]:
         """Return the programs that work in a mount, as far as the system shows them."""
         return _working_in(path)
 
@@ -166,7 +153,7 @@ class Windows:
         """Permit it, if no program works there; the end of sshfs then unmounts."""
         return "it is busy" if not lazily and self.holders(path) else None
 
-    def holders(self, path: str) -> list[Holder]:
+    def holders(self, path: str) -> list[str]:
         return _working_in(path)
 
 
@@ -191,14 +178,15 @@ def _install_hint() -> str:
     return f"`{line}` installs it"
 
 
-def _working_in(path: str) -> list[Holder]:
+def _working_in(path: str) -> list[str]:
     import psutil
 
     holders = []
     for process in psutil.process_iter(["name", "cwd"]):
         folder = process.info["cwd"] or ""
         if folder == path or folder.startswith((f"{path}/", f"{path}\\")):
-            holders.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
+            name = process.info["name"] or "a program"
+            holders.append(f"{name} (process {process.pid}) works in it")
     return holders
 
 

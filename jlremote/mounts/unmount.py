@@ -13,7 +13,7 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
 from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.mounts import known_mounts, sshfs
-from jlremote.mounts.system import Holder, this_system
+from jlremote.mounts.system import this_system
 from jlremote.selection.destruction import Destruction, confirm
 from jlremote.text import listed
 
@@ -87,12 +87,12 @@ def unmount_session(host: str, session: str, context: Context, *, force: bool) -
     return sentences
 
 
-def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
+def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[str]:
     with FileLock(MOUNTS.folder() / "lock", mode=0o600):
         return take_away(record, context, force=force)
 
 
-def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
+def take_away(record: MountRecord, context: Context, *, force: bool) -> list[str]:
     """Remove a mount with its sshfs, its record and the folder made for it.
 
     Return the programs that lost the folder by `force`.
@@ -101,7 +101,7 @@ def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Hol
         Busy: programs use it.
     """
     system = this_system()
-    users: list[Holder] = []
+    users: list[str] = []
     complaint = None
     if record.local in system.mounted():
         complaint = system.unmount(record.local, lazily=False)
@@ -122,7 +122,7 @@ def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Hol
     return users
 
 
-def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrError:
+def _refusal(record: MountRecord, complaint: str, users: list[str]) -> JlrError:
     if "busy" not in complaint.lower():
         return JlrError(f"cannot unmount `{record.local}`: {complaint}")
     return Busy(
@@ -132,5 +132,5 @@ def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrErr
     )
 
 
-def _named(users: list[Holder]) -> str:
-    return listed([*map(str, users)], _SHOWN) or "a program of another user uses it"
+def _named(users: list[str]) -> str:
+    return listed(users, _SHOWN) or "a program of another user uses it"

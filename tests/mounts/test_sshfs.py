@@ -18,7 +18,7 @@ from jlremote.laptop.sessions import MountRecord
 from jlremote.mounts import sshfs, system
 from jlremote.mounts.mount import MountRequest, mount
 from jlremote.mounts.sshfs import CONNECTOR
-from jlremote.mounts.system import Holder, Linux, MacOS, System, this_system
+from jlremote.mounts.system import Linux, MacOS, System, this_system
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_windows_makes_no_mount_that_must_be_read_only(monkeypatch: pytest.Monke
 def test_windows_keeps_a_mount_in_which_a_program_works(monkeypatch: pytest.MonkeyPatch) -> None:
     working = SimpleNamespace(pid=7, info={"name": "pwsh.exe", "cwd": "X:\\src"})
     monkeypatch.setattr(psutil, "process_iter", lambda _: [working])
-    assert system.Windows().holders("X:") == [Holder(7, "pwsh.exe", "works in")]
+    assert system.Windows().holders("X:") == ["pwsh.exe (process 7) works in it"]
     unmount = system.Windows().unmount
     assert unmount("X:", lazily=False) == "it is busy"
     assert unmount("Y:", lazily=False) is unmount("X:", lazily=True) is None
@@ -191,8 +191,8 @@ def test_a_mac_names_the_programs_that_work_in_a_mount(monkeypatch: pytest.Monke
     ]
     monkeypatch.setattr(psutil, "process_iter", lambda _: running)
     assert MacOS().holders("/m") == [
-        Holder(0, "zsh", "works in"),
-        Holder(1, "a program", "works in"),
+        "zsh (process 0) works in it",
+        "a program (process 1) works in it",
     ]
 
 

@@ -10,7 +10,7 @@ from jlremote.errors import Busy, Usage
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
 from jlremote.mounts import known_mounts, mount, unmount
-from jlremote.mounts.system import Holder, Linux
+from jlremote.mounts.system import Linux
 from tests.stories.parts import RECORD, FakeHost
 
 
@@ -44,7 +44,7 @@ def test_a_mount_is_down_without_a_link_that_serves_it(
 
 
 def test_a_busy_mount_names_at_most_five_programs() -> None:
-    users = [Holder(n, "vim", "works in") for n in range(7)]
+    users = ["vim (process 7) works in it"] * 7
     error = unmount._refusal(RECORD, "fusermount3: Device or resource busy", users)
     assert isinstance(error, Busy)
     assert (error.message.count("vim"), error.message[-11:]) == (5, " and 2 more")

@@ -16,7 +16,6 @@ from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import known_mounts, unmount
-from jlremote.mounts.system import Holder
 from jlremote.place.host.contract import FIELD, Completed
 from jlremote.place.host.contract import RECORD as RECORD_END
 from jlremote.place.runtimes.runtime import KILLED, Container
@@ -133,8 +132,8 @@ def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
 ) -> None:
     held = "/home/ada/p"
 
-    def holders(path: str) -> list[Holder]:
-        return [Holder(7, "vim", "has a file open in")] if path == held else []
+    def holders(path: str) -> list[str]:
+        return ["vim (process 7) has a file open in it"] if path == held else []
 
     for session in ("cont1", "cont2"):
         folder = held if session == "cont1" else "/home/ada/q"
