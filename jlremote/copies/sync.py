@@ -85,7 +85,14 @@ def sync(request: SyncRequest, context: Context) -> Synced:
         Busy: another sync has the folder there.
         JlrError: files were not replaced, because they had changed there as well.
     """
-    _check(request.local)
+    local = request.local.resolve()
+    if not local.is_dir():
+        raise NotFound(f"there is no folder `{request.local}`")
+    if local in (Path.home().resolve(), Path(local.anchor)):
+        raise Usage(
+            f"`{local}` is your home folder, or all of this machine",
+            hint="name a project's folder, or call `jlr` in one",
+        )
     with context.progress.step(f"Sync to {request.place}"):
         result = exchanged(request, CopyReport(context.progress), CopyPlace(request.where, context))
     _tell(request, result, context)
@@ -124,16 +131,6 @@ def check_conflicts(request: SyncRequest, result: Synced) -> None:
             f"{files} in `{request.place}` changed there, or were there before, and differ from "
             f"those here: {_named(result.conflicts)}",
             hint=f"`{line} --overwrite` replaces them",
-        )
-
-
-def _check(local: Path) -> None:
-    if not local.is_dir():
-        raise NotFound(f"there is no folder `{local}`")
-    if local.resolve() in (Path.home().resolve(), Path(local.resolve().anchor)):
-        raise Usage(
-            f"`{local.resolve()}` is your home folder, or all of this machine",
-            hint="name a project's folder, or call `jlr` in one",
         )
 
 

@@ -52,9 +52,6 @@ def skip(text: str, *mend: str) -> Finding:
     return Finding("", Mark.SKIPPED, text, mend)
 
 
-WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
-
-
 def fail(text: str, *mend: str, exit_code: int = 1) -> Finding:
     """Return the finding of a check that failed."""
     return Finding("", Mark.FAILED, text, mend, exit_code)

@@ -8,29 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jlremote.doctor.diagnosis import (
-    WITHOUT_CONTAINERS,
-    Check,
-    Finding,
-    fail,
-    fine,
-    from_error,
-    skip,
-    warn,
-)
-from jlremote.doctor.host_facts import HostFacts
-from jlremote.errors import (
-    Authentication,
-    HostKey,
-    JlrError,
-    LinkLost,
-    NameNotResolved,
-    NoCommonAlgorithm,
-    NoShell,
-    NotFound,
-    NotSSH,
-    Unreachable,
-)
+from jlremote import errors
+from jlremote.doctor.diagnosis import Check, Finding, fail, fine, from_error, skip, warn
+from jlremote.doctor.host_facts import WITHOUT_CONTAINERS, HostFacts
+from jlremote.errors import JlrError, NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
 from jlremote.place.host import installation
@@ -65,12 +46,12 @@ class ConnectionFacts:
 
 # Which errors belong to which check; a subclass comes before its base.
 _ERRORS: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
-    (KEY, (HostKey,)),
-    (SHELL, (NoShell,)),
-    (LOGIN, (Authentication,)),
-    (NAME, (NameNotResolved,)),
-    (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
-    (PORT, (Unreachable,)),
+    (KEY, (errors.HostKey,)),
+    (SHELL, (errors.NoShell,)),
+    (LOGIN, (errors.Authentication,)),
+    (NAME, (errors.NameNotResolved,)),
+    (SSH, (errors.NotSSH, errors.NoCommonAlgorithm, errors.LinkLost)),
+    (PORT, (errors.Unreachable,)),
 )
 
 

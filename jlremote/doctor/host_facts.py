@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jlremote.doctor.diagnosis import skip
 from jlremote.errors import JlrError
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
@@ -27,6 +28,8 @@ from jlremote.place.runtimes.engine.engine_errors import (
 from jlremote.place.runtimes.engine.kinds import DOCKER, Engine
 from jlremote.text import one_line, size_in_words
 from jlremote.untrusted import count
+
+WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
-from jlremote.doctor.diagnosis import (
-    WITHOUT_CONTAINERS,
-    Check,
-    Diagnosis,
-    Finding,
-    fine,
-    from_error,
-    skip,
-    warn,
-)
+from jlremote.doctor.diagnosis import Check, Diagnosis, Finding, fine, from_error, skip, warn
+from jlremote.doctor.host_facts import WITHOUT_CONTAINERS
 from jlremote.doctor.trial import NOTHING, Trial, judge_gpus
 from jlremote.errors import JlrError
 from jlremote.forwards.jupyter_check import access_note, wait_for_answer

@@ -6,17 +6,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import new_container
-from jlremote.doctor.diagnosis import (
-    WITHOUT_CONTAINERS,
-    Diagnosis,
-    Finding,
-    fail,
-    fine,
-    from_error,
-    skip,
-    warn,
-)
-from jlremote.doctor.host_facts import HostFacts
+from jlremote.doctor.diagnosis import Diagnosis, Finding, fail, fine, from_error, skip, warn
+from jlremote.doctor.host_facts import WITHOUT_CONTAINERS, HostFacts
 from jlremote.errors import JlrError
 from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.hosts.context import Context

@@ -127,22 +127,13 @@ class BuildLog:
 
 
 @dataclass(frozen=True)
-class FolderOnHost:
-    """The context of a build that is on the host already."""
-
-    folder: str  # as a person types it there
-    dockerfile: str
-    recipe: str  # the Dockerfile's text
-
-
-@dataclass(frozen=True)
 class Building:
     """A build of an image on a host."""
 
     host: Link
     engine: Engine
     request: BuildRequest
-    source: BuildContext | FolderOnHost
+    source: BuildContext
     hidden: Sequence[bytes]  # the lines that carry secrets
     context: Context
 
@@ -184,8 +175,8 @@ class Building:
         options = [f"--{option}={each}" for option, given in values.items() for each in given]
         cache = ("--no-cache",) if request.no_cache else ()
         folder, go = "-", ""  # a tar archive on stdin
-        if isinstance(source, FolderOnHost):
-            folder, go = ".", f"cd {typed_path(source.folder)} || exit\n"
+        if request.on_host is not None:
+            folder, go = ".", f"cd {typed_path(request.on_host)} || exit\n"
         # `--force-rm` removes the container of a step that fails.
         command = endable(engine("build", "--force-rm", *cache, *options, folder))
         if request.secrets:
@@ -200,7 +191,7 @@ class Building:
     def _sent(self, key: Sequence[bytes]) -> Generator[bytes]:
         yield from (*key, *self.hidden)
         folder, request = self.source, self.request
-        if isinstance(folder, FolderOnHost):
+        if request.on_host is not None:
             return
         sent, whole = 0, size_in_words(folder.size)
         with self.context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
@@ -210,7 +201,7 @@ class Building:
                 yield piece
 
 
-def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
+def _on_host(host: Link, request: BuildRequest) -> BuildContext:
     folder = str(request.on_host)
     file = "Dockerfile" if request.dockerfile is None else request.dockerfile.as_posix()
     script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
@@ -225,7 +216,7 @@ def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
             f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",
             hint="name the folder on the host, and the Dockerfile with `-f FILE`",
         )
-    return FolderOnHost(folder, file, read.stdout)
+    return BuildContext(Path(folder), file, read.stdout, ())
 
 
 def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
