@@ -216,7 +216,7 @@ def _on_host(host: Link, request: BuildRequest) -> BuildContext:
             f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",
             hint="name the folder on the host, and the Dockerfile with `-f FILE`",
         )
-    return BuildContext(Path(folder), file, read.stdout, ())
+    return BuildContext(file, read.stdout, ())
 
 
 def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:

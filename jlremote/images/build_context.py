@@ -27,10 +27,9 @@ _LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
 class BuildContext:
     """The context of a build."""
 
-    folder: Path
     dockerfile: str  # the Dockerfile's name in the context
     recipe: str  # the Dockerfile's text
-    entries: tuple[Entry, ...]  # what is in the folder and not left out by `.dockerignore`
+    entries: tuple[Entry, ...]  # what is sent of the folder; none of one of the host
     added: tuple[tuple[str, bytes], ...] = ()  # further files of the archive, name and content
 
     @property
@@ -73,13 +72,13 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
     needed = {inside, IGNORE_FILE}
     entries = tuple(_entries(folder, "", read_rules(rules), needed))
     if inside is not None:
-        return BuildContext(folder, inside, recipe, entries)
+        return BuildContext(inside, recipe, entries)
     # A Dockerfile from outside the folder is added under a name that no `COPY` sees.
     name = f".dockerfile.{secrets.token_hex(8)}"
     texts = {name: recipe, IGNORE_FILE: f"{rules if ignore else IGNORE_FILE}\n{name}\n"}
     added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in texts.items())
     others = tuple(entry for entry in entries if entry[0] != IGNORE_FILE)
-    return BuildContext(folder, name, recipe, others, added)
+    return BuildContext(name, recipe, others, added)
 
 
 def _text(path: Path, hint: str | None = None) -> str:

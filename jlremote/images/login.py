@@ -159,10 +159,8 @@ def _try(
         known = {registry: key}  # docker asks no helper where its settings already hold a key
     lines = [] if request.keep else [registry_keys.docker_config(known)]
     lines.append(f"{key.key}\n".encode())
-    with (
-        context.progress.step(f"Log in to {registry} as {key.user}"),
-        link.stream(login, lines) as output,
-    ):
+    step = context.progress.step(f"Log in to {registry} as {key.user}")
+    with step, link.stream(login, lines) as output:
         said = "".join(output)
         if output.status != 0:
             failed = Completed(output.status or 1, "", said)

@@ -30,10 +30,7 @@ class RegistryKey:
 
 @dataclass(frozen=True)
 class RegistryLogin:
-    """The record that the keychain has a key of a registry for a host.
-
-    A command without one does not open the keychain, which may be locked.
-    """
+    """The record of a key: a command without one opens no keychain, which may be locked."""
 
     registry: str
     host: str  # what was typed after `ssh`

@@ -84,10 +84,8 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             record = _record(request, local, known, link, session, context)
         if (doubt := sshfs.warning(program)) is not None:
             context.progress.note(doubt)
-        with (
-            context.progress.step(f"Mount {record.host}:{record.remote}"),
-            undone_on_failure() as undo,
-        ):
+        step = context.progress.step(f"Mount {record.host}:{record.remote}")
+        with step, undone_on_failure() as undo:
             if known is not None:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
                 unmount.take_away(known, context, force=True)
