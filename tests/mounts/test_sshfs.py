@@ -92,14 +92,10 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="a process is na
 
 
 @contextmanager
-def running_program(
-    folder: Path, name: str, mount: str, script: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a script as the program `name` that serves `mount`."""
-    link = folder / name
-    if not link.exists():
-        link.symlink_to("/bin/sh")
-    argv = (str(link), "-c", f"{script}; :", f"ssh_command=python -P -m {CONNECTOR} {mount},ro")
+def running_sshfs(folder: Path, script: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a script as the sshfs that serves the mount `abc`."""
+    (link := folder / "sshfs").symlink_to("/bin/sh")
+    argv = (str(link), "-c", f"{script}; :", f"ssh_command=python -P -m {CONNECTOR} abc,ro")
     with subprocess.Popen(argv, stdin=subprocess.PIPE) as running:
         try:
             yield running
@@ -109,7 +105,7 @@ def running_program(
 
 @needs_proc
 def test_the_sshfs_of_a_mount_is_found_by_its_arguments(tmp_path: Path) -> None:
-    with running_program(tmp_path, "sshfs", "abc", "read line") as mine:
+    with running_sshfs(tmp_path, "read line") as mine:
         assert [found.pid for found in sshfs.processes("abc")] == [mine.pid]
         assert sshfs.processes("ab") == []
         assert sshfs.processes("abcd") == []
@@ -121,7 +117,7 @@ def test_an_sshfs_that_does_not_end_is_ended(
     tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sshfs, "END_SECONDS", 0.05)
-    with running_program(tmp_path, "sshfs", "abc", script) as mine:
+    with running_sshfs(tmp_path, script) as mine:
         sshfs.end("abc", patience=0.0)
         assert mine.poll() is not None
 
