@@ -17,7 +17,7 @@ from jlremote.gpus.choice import parse_request
 from jlremote.hosts.engines import look_further
 from jlremote.hosts.requests import StartContext
 from jlremote.images import image_files
-from jlremote.images.file_scripts import file_name, is_docker, is_reference, login_hint
+from jlremote.images.image_files import DOCKER, file_name, is_reference, login_hint
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.place.clusters.scheduler import KEY
@@ -145,7 +145,7 @@ def pulled_first(start: StartContext) -> tuple[str, str]:
     script, key = image_files.puller(start.host, program, typed, folder)
     pull = f"{command_line(('sh', '-c', script))} <{KEY if key else '/dev/null'} >&2"
     failed = f"the job cannot pull `{one_line(typed)}`"
-    if is_docker(typed):
+    if typed.startswith(DOCKER):
         failed += f"; if its registry refused: {login_hint(program, typed, start.request.host)}"
     return (
         f"[ -e {image} ] || {pull}\nstatus=$?; rm -f {KEY}\n"

@@ -87,7 +87,7 @@ def with_image(start: StartContext, image: str, make: Callable[[], Made | None])
     """
     made = make()
     if made is None:
-        pull.fetch(start.host, start.engine, image, start.context)
+        pull.transfer(start.host, start.engine, "pull", image, start.context)
         made = make()
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")

@@ -6,7 +6,7 @@ streams here, and the progress), then the way: tar archives in one stream, by `t
 
 `sync` makes a folder there like one here: `local_tree` reads what is here, and the program
 `remote/synced_folder` takes it there, from the list to the last name in one command.
-`sync_watch` does it again at each change, and `job_folder` before and after a job.
+`sync --watch` does it again at each change; `cp` also has the folder of a job.
 
 The other side is not believed. What a copy is called here comes from what the person typed; what
 arrives waits in a private folder (`staging`) where no link leads anywhere, and gets its final name

@@ -24,11 +24,9 @@ _REPORT_SECONDS = 0.1
 _MOST_LEFT_OUT = 1000
 _COMPLAINT_BYTES = 2000
 # What programs say beside the cause, and what it is in plain words.
+_PROGRAM = r"^(?:\S*/)?(?:tar|bsdtar|sh|mv|chmod): (?:(?:line )?\d+: )?(?:\[\w+\] )?"
 _NOISE = (
-    (
-        re.compile(r"^(?:\S*/)?(?:tar|bsdtar|sh|mv|chmod): (?:(?:line )?\d+: )?(?:\[\w+\] )?"),
-        "",
-    ),
+    (re.compile(_PROGRAM), ""),
     (re.compile(r"[^\s\"']*\.jlr-\w+\.part/+(?:files/+|\d+/+)?|^files/"), ""),
     (re.compile(r"Wrote only \d+ of \d+ bytes"), "no space is left, or a limit is reached"),
     (re.compile(r" \(\d+\)$"), ""),
@@ -42,19 +40,17 @@ class CopyReport:
         self.files = self.total = 0
         self.skipped: list[str] = []
         self.advance: Callable[[str], None] = progress.advance
-        self._expected = 0
         self._progress = progress
-        self._done = 0
-        self._began = time.monotonic()
-        self._shown = 0.0
+        self._expected = self._done = 0
+        self._began, self._shown = time.monotonic(), 0.0
 
     def expect(self, size: int) -> None:
         """Add bytes to the expected total before their files are counted."""
         self._expected += size
 
-    def count(self, size: int, files: int = 1) -> None:
-        """Count a file that is copied, or several."""
-        self.files += files
+    def count(self, size: int) -> None:
+        """Count a file that is copied."""
+        self.files += 1
         self.total += size
 
     def leave_out(self, why: str) -> None:
@@ -150,8 +146,7 @@ class FarOutput(io.RawIOBase):
     """The stdout of a command there, as a file; what comes of its stderr goes to `complaint`."""
 
     def __init__(self, process: RemoteProcess, complaint: Complaint) -> None:
-        self._output = iter(process)
-        self._complaint = complaint
+        self._output, self._complaint = iter(process), complaint
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:

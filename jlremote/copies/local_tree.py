@@ -50,7 +50,12 @@ def read_tree(
 def _children(
     folder: Path, above: str, rules: _Rules, *, whole: bool
 ) -> Iterator[tuple[str, os.DirEntry[str], _Rules]]:
-    entries = _listed(folder / above)
+    try:
+        with os.scandir(folder / above) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name, reverse=True)
+    except OSError as error:
+        where = one_line(str(folder / above))
+        raise JlrError(f"cannot read `{where}`: {reason_of(error)}", hint=_LEAVE_OUT) from error
     if not whole:
         rules += _rules_of(folder, above, {entry.name for entry in entries})
     for entry in entries:
@@ -60,15 +65,6 @@ def _children(
             if entry.name in NEVER or _is_ignored(rules, name, is_folder=is_folder):
                 continue
         yield name, entry, rules
-
-
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as listing:
-            return sorted(listing, key=lambda entry: entry.name, reverse=True)
-    except OSError as error:
-        where = one_line(str(folder))
-        raise JlrError(f"cannot read `{where}`: {reason_of(error)}", hint=_LEAVE_OUT) from error
 
 
 def _rules_of(folder: Path, above: str, names: set[str]) -> _Rules:
@@ -88,11 +84,9 @@ def _rules_of(folder: Path, above: str, names: set[str]) -> _Rules:
 
 
 def _is_ignored(rules: _Rules, name: str, *, is_folder: bool) -> bool:
-    for start, spec in reversed(rules):
-        ignored = spec.check_file(name[start:] + "/" * is_folder).include
-        if ignored is not None:
-            return ignored
-    return False
+    end = "/" * is_folder
+    told = (spec.check_file(name[start:] + end).include for start, spec in reversed(rules))
+    return next((ignored for ignored in told if ignored is not None), False)
 
 
 def _state(
@@ -124,12 +118,8 @@ def leads_out(text: str, folder: Path, top: Path) -> bool:
     """
     parts = PurePosixPath(text).parts
     ups = parts.count("..")
-    if (
-        not text
-        or text.startswith("/")
-        or ".." in parts[ups:]
-        or ups > len(folder.relative_to(top).parts)
-    ):
+    deep = len(folder.relative_to(top).parts)
+    if not text or text.startswith("/") or ".." in parts[ups:] or ups > deep:
         return True
     if os.name == "nt" and set("\\:") & set(text):
         return True

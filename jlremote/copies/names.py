@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,7 +18,7 @@ from jlremote.text import one_line, without_controls
 from jlremote.untrusted import Refused, path_part
 
 _PATTERN = frozenset("*?[")
-_NAMELESS = ("", ".", "..", "~")
+_NAMELESS = (".", "..", "~")
 
 
 @dataclass(frozen=True)
@@ -30,17 +28,17 @@ class RemotePath:
     where: str  # a session, `HOST/CONTAINER` or `HOST`
     path: str  # relative to the folder in which shells begin there, or absolute
 
+    def __str__(self) -> str:
+        return f"{self.where}:{self.path}"
+
     @property
     def is_pattern(self) -> bool:
         return bool(_PATTERN & set(self.path))
 
-    @property
-    def name(self) -> str:
-        """The last part as it is typed, empty for `.`, `..`, `~` and `/`."""
-        return _name(self.path.split("/"))
-
     def name_of(self, path: str) -> str:
         """Return the local name for a path that the place reports for this one.
+
+        It is empty for `.`, `..`, `~` and `/`.
 
         Raises:
             Refused: it is not what was typed, and does not match it.
@@ -49,25 +47,8 @@ class RemotePath:
         typed, parts = ([part for part in each.split("/") if part] for each in (own, path))
         if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
             raise Refused(f"`{one_line(path)}` was not asked for, but `{self.path}`")
-        return _name(parts)
-
-
-def sent(sources: Sequence[Path], into: RemotePath) -> str:
-    """Return a copy to a place, in words."""
-    what = f"`{one_line(str(sources[0]))}`" if len(sources) == 1 else f"{len(sources)} sources"
-    return f"{what} to `{into.where}:{into.path}`"
-
-
-def fetched(sources: Sequence[RemotePath], into: Path) -> str:
-    """Return a copy from a place, in words."""
-    where = sources[0].where
-    one = f"`{where}:{sources[0].path}`"
-    return f"{one if len(sources) == 1 else f'{len(sources)} sources of `{where}`'} to `{into}`"
-
-
-def _name(parts: list[str]) -> str:
-    last = next((part for part in reversed(parts) if part), "")
-    return "" if last in _NAMELESS else last
+        last = parts[-1] if parts else ""
+        return "" if last in _NAMELESS else last
 
 
 def _is_meant(part: str, typed: str) -> bool:
@@ -88,11 +69,7 @@ def parsed(text: str) -> Path | RemotePath:
 
 
 def one_place(sources: list[RemotePath]) -> str:
-    """Return the one place of all remote sources.
-
-    Raises:
-        Usage: they are in several places.
-    """
+    """Return the one place of all remote sources (`Usage`: they are in several)."""
     places = {source.where for source in sources}
     if len(places) > 1:
         raise Usage(
@@ -131,11 +108,7 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
         for entry in listed.split("\n")
         if entry.startswith(name)
         and (hidden or not entry.startswith("."))
-        and _is_name(entry.removesuffix("/"))
+        and entry.removesuffix("/") not in ("", ".", "..")
+        and "/" not in entry.removesuffix("/")
+        and without_controls(entry) == entry
     ]
-
-
-def _is_name(text: str) -> bool:
-    with suppress(Refused):
-        return without_controls(path_part(text)) == text
-    return False

@@ -49,11 +49,7 @@ def staging(target: Path) -> Iterator[Path]:
 
 
 def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) -> None:
-    """Move what has arrived to its final name; files of an existing folder are replaced.
-
-    Raises:
-        JlrError: something else is in the way.
-    """
+    """Move what has arrived to its final name, over files (`JlrError`: something else is there)."""
     if not staged.is_dir():
         _replace(staged, target)
         return
@@ -71,9 +67,15 @@ def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) ->
                 _replace(path, final / path.name)
     for link in links:
         shown = link.relative_to(staged)
-        if not _make_link(link, target / shown, target):
+        final = target / shown
+        text = os.readlink(link).removeprefix(UNUSABLE)  # noqa: PTH115 - a Path is not that text
+        if leads_out(text, final.parent, target):
             why = "it leads out of the folder"
             report.leave_out(f"left out the link `{one_line(str(shown))}`: {why}")
+            continue
+        link.unlink()
+        link.symlink_to(text)
+        _replace(link, final)
     for path, facts in reversed(after):  # the inner folders first
         if preserve:
             path.chmod(stat.S_IMODE(facts.st_mode) & 0o777)
@@ -96,17 +98,6 @@ def _replace(staged: Path, final: Path) -> None:
     if not final.is_symlink() and final.is_dir():
         raise _in_the_way(final, "a folder")
     staged.replace(final)
-
-
-def _make_link(staged: Path, final: Path, top: Path) -> bool:
-    """Make the final link, unless it leads out of the folder `top`; return whether it is made."""
-    text = os.readlink(staged).removeprefix(UNUSABLE)  # noqa: PTH115 - a Path is not that text
-    if leads_out(text, final.parent, top):
-        return False
-    staged.unlink()
-    staged.symlink_to(text)
-    _replace(staged, final)
-    return True
 
 
 def _in_the_way(path: Path, what: str) -> JlrError:

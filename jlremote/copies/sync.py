@@ -1,4 +1,7 @@
-"""`jlr sync`: make a folder there like one of this machine, one way, whole files only."""
+"""`jlr sync`: make a folder there like one of this machine, one way, whole files only.
+
+`jlr sync --watch` does it again at each change.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import json
 import os
 import platform
 import shlex
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Event
 from typing import Any
 
@@ -21,16 +25,20 @@ from jlremote.copies.exchange import (
     in_words,
     plain_errors,
 )
-from jlremote.copies.local_tree import read_tree
+from jlremote.copies.local_tree import NEVER, read_tree
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.laptop import tar_archive
 from jlremote.remote import synced_folder
 from jlremote.remote.sending import NO_PYTHON, OLDEST, PYTHON, program
 from jlremote.remote.synced_folder import State
-from jlremote.text import one_line
+from jlremote.text import listed, one_line
 from jlremote.untrusted import Refused, absolute_path, document
 
+_QUIET_MS = 50  # without a change, before what has changed is sent
+_MOST_MS = 300  # that changes are collected
+_LOOK_MS = 500
+_AGAIN_SECONDS = 5.0  # after a failure
 _ROUNDS = 3  # for files that change while they are read
 _MOST_ANSWER = 64 << 20
 _MOST_NAMED = 10
@@ -77,7 +85,14 @@ def sync(request: SyncRequest, context: Context) -> Synced:
         Busy: another sync has the folder there.
         JlrError: files were not replaced, because they had changed there as well.
     """
-    _check(request.local)
+    local = request.local.resolve()
+    if not local.is_dir():
+        raise NotFound(f"there is no folder `{request.local}`")
+    if local in (Path.home().resolve(), Path(local.anchor)):
+        raise Usage(
+            f"`{local}` is your home folder, or all of this machine",
+            hint="name a project's folder, or call `jlr` in one",
+        )
     with context.progress.step(f"Sync to {request.place}"):
         result = exchanged(request, CopyReport(context.progress), CopyPlace(request.where, context))
     _tell(request, result, context)
@@ -98,8 +113,7 @@ def exchanged(request: SyncRequest, report: CopyReport, place: CopyPlace) -> Syn
         for _ in range(_ROUNDS - 1):
             if changing:
                 earlier, (done, changing) = done, _Round(request, report, place).run()
-                for acts in ("sent", "deleted"):
-                    done[acts] = earlier[acts] + done[acts]
+                done |= {acts: earlier[acts] + done[acts] for acts in ("sent", "deleted")}
     for name in changing:
         report.leave_out(f"did not send `{one_line(name)}`: it changes all the time")
     lists = {name: tuple(map(str, done[name])) for name in _LISTS}
@@ -115,18 +129,8 @@ def check_conflicts(request: SyncRequest, result: Synced) -> None:
         line = shlex.join(("jlr", "sync", str(request.local), *filter(None, (target,))))
         raise JlrError(
             f"{files} in `{request.place}` changed there, or were there before, and differ from "
-            f"those here: {named(result.conflicts)}",
+            f"those here: {_named(result.conflicts)}",
             hint=f"`{line} --overwrite` replaces them",
-        )
-
-
-def _check(local: Path) -> None:
-    if not local.is_dir():
-        raise NotFound(f"there is no folder `{local}`")
-    if local.resolve() in (Path.home().resolve(), Path(local.resolve().anchor)):
-        raise Usage(
-            f"`{local.resolve()}` is your home folder, or all of this machine",
-            hint="name a project's folder, or call `jlr` in one",
         )
 
 
@@ -135,17 +139,58 @@ def _tell(request: SyncRequest, result: Synced, context: Context) -> None:
     if result.before and (result.kept or result.conflicts):
         note(f"`{one_line(result.before)}` was synced into this folder before")
     if result.kept:
-        note(f"kept what changed there: {named(result.kept)}")
+        note(f"kept what changed there: {_named(result.kept)}")
     if not request.dry:
         deleted = f", deleted {len(result.deleted)}" if result.deleted else ""
         sent = in_words(len(result.sent), result.bytes)
         note(f"sent {sent}{deleted}, in `{one_line(result.into)}`")
 
 
-def named(names: tuple[str, ...]) -> str:
-    """Return names in words, the first ones of many."""
-    shown = ", ".join(f"`{one_line(name)}`" for name in names[:_MOST_NAMED])
-    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+def _named(names: tuple[str, ...]) -> str:
+    return listed([f"`{one_line(name)}`" for name in names], _MOST_NAMED)
+
+
+def watch(request: SyncRequest, context: Context) -> None:
+    """Sync at each change of the folder, until Ctrl-C; what failed is tried again."""
+    from watchfiles import watch as changes  # loads slowly
+
+    report, place = CopyReport(context.progress), CopyPlace(request.where, context)
+    report.advance = lambda _: None  # no step is open
+    due: float | None = 0.0  # what was saved before the watch began
+    trouble = ""  # one that lasts is told once
+    try:
+        for changed in changes(
+            request.local,
+            watch_filter=lambda _, path: not set(PurePath(path).parts) & set(NEVER),
+            debounce=_MOST_MS,
+            step=_QUIET_MS,
+            rust_timeout=_LOOK_MS,
+            yield_on_timeout=True,
+        ):
+            if changed or (due is not None and time.monotonic() >= due):
+                told = _synced_again(request, report, place, context)
+                if told and told != trouble:
+                    context.progress.note(told)
+                trouble, due = told, time.monotonic() + _AGAIN_SECONDS if told else None
+    except OSError as failure:
+        why = str(failure).partition(". about ")[0]  # as where inotify reached its limit
+        more = "`sudo sysctl fs.inotify.max_user_watches=1000000` lets it watch more folders"
+        raise JlrError(f"cannot watch `{request.local}`: {why}", hint=more) from failure
+
+
+def _synced_again(
+    request: SyncRequest, report: CopyReport, place: CopyPlace, context: Context
+) -> str:
+    """Sync, tell what was done, and return what went wrong."""
+    try:
+        done = exchanged(request, report, place)
+        for act, names in (("sent", done.sent), ("deleted", done.deleted)):
+            if names:
+                context.progress.note(f"{act} {_named(names)}")
+        check_conflicts(request, done)
+    except JlrError as failure:
+        return "; ".join(filter(None, (failure.message, failure.hint)))
+    return ""
 
 
 def _length(size: int) -> bytes:
@@ -162,7 +207,7 @@ class _Round:
     _there: dict[str, State] = field(default_factory=dict)
     _complaint: Complaint = field(default_factory=Complaint)
     _printed: bytearray = field(default_factory=bytearray)
-    _answers: list[dict[str, Any]] = field(default_factory=list)
+    _last: dict[str, Any] = field(default_factory=dict)  # the last answer
     _wanted: list[str] = field(default_factory=list)
     _decided: Event = field(default_factory=Event)  # what is wanted, or that it ended before
     _changed: list[str] = field(default_factory=list)
@@ -175,11 +220,10 @@ class _Round:
         finally:
             self._decided.set()
         self._check(status)
-        last = self._answers[-1] if self._answers else {}
-        if not all(isinstance(last.get(name), list) for name in _LISTS):
+        if not all(isinstance(self._last.get(name), list) for name in _LISTS):
             raise EOFError("it did not say what it has done")
-        absolute_path(str(last.get("into")))
-        return last, self._changed
+        absolute_path(str(self._last.get("into")))
+        return self._last, self._changed
 
     def _check(self, status: int) -> None:
         place, name = self.request.place, self.request.local.resolve().name
@@ -258,22 +302,19 @@ class _Round:
         self._printed += data
         if len(self._printed) > _MOST_ANSWER:
             raise Refused("its answer has many megabytes")
-        while b"\n" in data:
-            line, _, data = bytes(self._printed).partition(b"\n")
-            self._printed[:] = data
-            self._answer(document(line))
+        if b"\n" in data:
+            *lines, self._printed = self._printed.split(b"\n")
+            for answer in map(document, map(bytes, lines)):
+                if not isinstance(answer, dict):
+                    raise Refused("its answer has no names")
+                self._last = answer
+                if "want" in answer:
+                    self._wanted = self._files_of(answer["want"])
+                    self._decided.set()
 
-    def _answer(self, answer: Any) -> None:
-        if not isinstance(answer, dict):
-            raise Refused("its answer has no names")
-        self._answers.append(answer)
-        if "want" in answer:
-            states = enumerate(self._there.items())
-            files = {number: name for number, (name, state) in states if state[0] == "f"}
-            wanted = answer["want"]
-            if not isinstance(wanted, list) or not all(
-                type(number) is int and number in files for number in wanted
-            ):
-                raise Refused("it wants what is no file of this folder")
-            self._wanted = [files[number] for number in wanted]
-            self._decided.set()
+    def _files_of(self, wanted: Any) -> list[str]:
+        names = enumerate(self._there.items())
+        files = {number: name for number, (name, state) in names if state[0] == "f"}
+        if isinstance(wanted, list) and all(type(n) is int and n in files for n in wanted):
+            return [files[number] for number in wanted]
+        raise Refused("it wants what is no file of this folder")

@@ -14,13 +14,13 @@ import struct
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
 from jlremote.copies import tar_scripts
 from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, FarOutput
-from jlremote.copies.names import RemotePath, fetched
+from jlremote.copies.names import RemotePath
 from jlremote.copies.staging import UNUSABLE, settle, staging
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line, reason_of, size_in_words
@@ -62,83 +62,69 @@ def fetch(
         NotFound: a source is missing, or `into` is no folder and has to be one.
         JlrError: the place sends what was not asked for; nothing of that is kept.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise JlrError(
-            "this Python cannot unpack tar archives safely",
-            hint="use Python 3.11.4 or later",
-        )
     argv = tar_scripts.fetch([one.path for one in sources], recursive=recursive)
-    complaint = Complaint()
+    complaint, arrived = Complaint(), list[tuple[Match, Path]]()
     with staging(into) as folder:
-        arrival = _Arrival(report, sources, into, folder, recursive, preserve)
         with place.process(argv) as process:
             process.send(b"")
+            stream = ForwardReader(io.BufferedReader(FarOutput(process, complaint), _PIECE))
             try:
-                arrival.receive(io.BufferedReader(FarOutput(process, complaint), _PIECE))
+                matches = list(_listed(stream, sources))
+                _check(matches, sources, into, recursive=recursive)
+                arrived.extend(_received(stream, matches, folder, report, preserve=preserve))
             except EOFError:
                 if not process.status:  # else its complaint tells more
                     raise
         assert process.status is not None
-        arrival.settle(process.status)
-    tar_scripts.check(process.status, complaint, fetched(sources, into))
+        for match, at in arrived:
+            if match.is_folder or not process.status:  # after an error, only what is in folders
+                target = into / match.name if into.is_dir() else into
+                settle(at, target, report, preserve=preserve)
+    tar_scripts.check(process.status, complaint, sources, into)
     for line in filter(_SOCKET.search, complaint.lines):
         report.leave_out(f"left out what is no file: {line}")
 
 
-@dataclass(frozen=True)
-class _Arrival:
-    """The matches that arrive in a private folder, named `0`, `1` and so on."""
+def _received(
+    stream: ForwardReader,
+    matches: Sequence[Match],
+    folder: Path,
+    report: CopyReport,
+    *,
+    preserve: bool,
+) -> Iterator[tuple[Match, Path]]:
+    """Read all that the other side sends into a folder, as `0`, `1` and so on."""
+    report.expect(sum(match.size for match in matches))
+    for number, match in enumerate(matches):
+        archive = Archive(stream, folder / str(number), report, preserve=preserve)
+        if archive.tree() if match.is_folder else archive.one_file(match.source):
+            yield match, folder / str(number)
+        stream.skip_zeros()
+    if stream.read(1):
+        raise Refused("it sends more than was asked for")
 
-    report: CopyReport
-    sources: Sequence[RemotePath]
-    into: Path
-    folder: Path
-    recursive: bool
-    preserve: bool
-    arrived: list[tuple[Match, Path]] = field(default_factory=list)
 
-    def receive(self, source: io.BufferedReader) -> None:
-        """Read all that the other side sends."""
-        stream = ForwardReader(source)
-        matches = list(_listed(stream, self.sources))
-        self._check(matches)
-        for number, match in enumerate(matches):
-            at = self.folder / str(number)
-            archive = Archive(stream, at, self.report, preserve=self.preserve)
-            if archive.tree() if match.is_folder else archive.one_file(match.source):
-                self.arrived.append((match, at))
-            stream.skip_zeros()
-        if source.read(1):
-            raise Refused("it sends more than was asked for")
-
-    def settle(self, status: int) -> None:
-        """Move all to the final names; after an error there, only the contents of folders."""
-        for match, at in self.arrived:
-            if match.is_folder or not status:
-                target = self.into / match.name if self.into.is_dir() else self.into
-                settle(at, target, self.report, preserve=self.preserve)
-
-    def _check(self, matches: list[Match]) -> None:
-        for source in self.sources:
-            of_source = [one for one in matches if one.source is source]
-            if not of_source:
-                what = "nothing matches" if source.is_pattern else "there is no file"
-                raise NotFound(f"{what} `{source.where}:{source.path}`")
-            if len(of_source) > 1 and not source.is_pattern:
-                raise Refused(f"`{source.path}` came {len(of_source)} times")
-        for one in matches:
-            if one.is_folder and not self.recursive:
-                raise Usage(
-                    f"`{one.source.path}` is a folder", hint="`-r` copies it with all that is in it"
-                )
-            if self.into.is_dir() and not fits_here(one.name):
-                raise Usage(
-                    f"no file on Windows can be called `{one_line(one.name)}`",
-                    hint=f"name the copy: `jlr cp {one.source.where}:{one.source.path} NAME`",
-                )
-            self.report.expect(one.size)
-        if len(matches) > 1 and not self.into.is_dir():
-            raise NotFound(f"`{self.into}` is not a folder")
+def _check(
+    matches: Sequence[Match], sources: Sequence[RemotePath], into: Path, *, recursive: bool
+) -> None:
+    for source in sources:
+        of_source = [one for one in matches if one.source is source]
+        if not of_source:
+            what = "nothing matches" if source.is_pattern else "there is no file"
+            raise NotFound(f"{what} `{source}`")
+        if len(of_source) > 1 and not source.is_pattern:
+            raise Refused(f"`{source.path}` came {len(of_source)} times")
+    for one in matches:
+        if one.is_folder and not recursive:
+            hint = "`-r` copies it with all that is in it"
+            raise Usage(f"`{one.source.path}` is a folder", hint=hint)
+        if into.is_dir() and not fits_here(one.name):
+            raise Usage(
+                f"no file on Windows can be called `{one_line(one.name)}`",
+                hint=f"name the copy: `jlr cp {one.source} NAME`",
+            )
+    if len(matches) > 1 and not into.is_dir():
+        raise NotFound(f"`{into}` is not a folder")
 
 
 def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Match]:
@@ -151,9 +137,8 @@ def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Ma
         kind, number, size, path = words
         source = sources[whole_number(number, most=len(sources) - 1)]
         if kind == "!":
-            raise JlrError(f"cannot look for `{source.where}:{source.path}`: {one_line(path)}")
-        name = source.name_of(path)
-        yield Match(source, kind == "d", 1024 * whole_number(size or "0"), name)
+            raise JlrError(f"cannot look for `{source}`: {one_line(path)}")
+        yield Match(source, kind == "d", 1024 * whole_number(size or "0"), source.name_of(path))
     raise Refused(f"it has more than {_MOST_FOUND} files")
 
 
@@ -210,22 +195,15 @@ class ForwardReader:
         raise Refused("something follows the end of an archive")
 
 
-class _TarFile(tarfile.TarFile):
-    members: list[tarfile.TarInfo]  # which its type stub lacks
-
-
 class Archive:
     """One archive of a stream, unpacked at a path of a private folder."""
 
     def __init__(
         self, stream: ForwardReader, at: Path, report: CopyReport, *, preserve: bool
     ) -> None:
-        self._at = at
-        self._report = report
-        self._preserve = preserve
-        self._after: list[tuple[Path, tarfile.TarInfo]] = []
+        self._at, self._report, self._preserve = at, report, preserve
         with _headers():
-            self._archive = _TarFile(
+            self._archive = tarfile.TarFile(
                 fileobj=cast("IO[bytes]", stream), encoding="utf-8", errors="surrogateescape"
             )
 
@@ -246,6 +224,7 @@ class Archive:
     def tree(self) -> bool:
         """Unpack a folder."""
         self._at.mkdir(mode=0o700)
+        after: list[tuple[Path, tarfile.TarInfo]] = []
         for member in self._members():
             parts = _parts(member.name)
             shown = one_line("/".join(parts))
@@ -254,51 +233,41 @@ class Archive:
                 continue
             path = self._at.joinpath(*parts)
             if member.isdir():
-                self._after.append((path, member))
+                after.append((path, member))
             if not parts:
                 continue
             try:
-                self._take(member.replace(name="/".join(parts), deep=False), path, shown)
+                self._take(member, path, shown)
             except FileExistsError as error:
                 raise Refused(f"it sends `{shown}` twice") from error
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise Refused(f"it sends `{shown}` and not its folder") from error
-        for path, member in reversed(self._after):
+        for path, member in reversed(after):
             path.chmod(member.mode & 0o777)
             _set_time(path, member)
         return True
 
     def _take(self, member: tarfile.TarInfo, path: Path, shown: str) -> None:
-        try:
-            tarfile.data_filter(member, str(self._at))
-        except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError) as error:
-            if member.islnk():
-                raise Refused(str(error)) from error
-            self._report.leave_out(f"left out the link `{shown}`: it leads out of the folder")
-            return
-        except tarfile.SpecialFileError:
-            self._leave_out(shown)
-            return
-        except tarfile.FilterError as error:
-            raise Refused(str(error)) from error
         if member.isdir():
             path.mkdir(mode=0o700)
         elif member.issym():
-            path.symlink_to(UNUSABLE + member.linkname)
+            path.symlink_to(UNUSABLE + member.linkname)  # `settle` judges where it leads
         elif member.islnk():
             other = self._at.joinpath(*_parts(member.linkname))
             if other.is_symlink() or not other.is_file():
                 raise Refused(f"it sends `{shown}` as another name of what is no file")
             os.link(other, path)
-        else:
+        elif member.isreg():
             self._write(member, path)
+        else:
+            self._leave_out(shown)
 
     def _write(self, member: tarfile.TarInfo, path: Path) -> None:
         free = shutil.disk_usage(path.parent).free
+        shown, top = one_line(member.name).removeprefix("./"), self._at.parent.parent
         if member.size > free:
             needs = f"{size_in_words(member.size)} needs more than {size_in_words(free)}"
-            where = f"in `{self._at.parent.parent}` for `{_shown(member.name)}`"
-            raise JlrError(f"no space is left {where}: {needs}")
+            raise JlrError(f"no space is left in `{top}` for `{shown}`: {needs}")
         self._report.count(member.size)
         source = self._archive.extractfile(member)
         assert source is not None
@@ -309,7 +278,7 @@ class Archive:
                 try:
                     target.write(data)
                 except OSError as failure:
-                    where = f"`{_shown(member.name)}` in `{self._at.parent.parent}`"
+                    where = f"`{shown}` in `{top}`"
                     raise JlrError(f"cannot write {where}: {reason_of(failure)}") from failure
                 self._report.moved(len(data))
         if self._preserve:
@@ -320,15 +289,15 @@ class Archive:
         self._report.leave_out(f"left out `{shown}`: it is neither file, folder nor link")
 
     def _members(self) -> Iterator[tarfile.TarInfo]:
-        while (member := self._next()) is not None:
-            self._archive.members.clear()  # it would grow with every file
+        while True:
+            with _headers():
+                member = self._archive.next()
+            if member is None:
+                return
+            self._archive.members.clear()  # type: ignore[attr-defined]  # grows with every file
             if "\0" in member.name + member.linkname:
                 raise Refused(f"`{one_line(member.name)}` is not the name of a file")
             yield member
-
-    def _next(self) -> tarfile.TarInfo | None:
-        with _headers():
-            return self._archive.next()
 
 
 @contextmanager
@@ -338,10 +307,6 @@ def _headers() -> Iterator[None]:
         yield
     except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
         raise tarfile.ReadError("a header makes no sense") from error
-
-
-def _shown(name: str) -> str:
-    return one_line(name).removeprefix("./")
 
 
 def _parts(name: str) -> list[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from jlremote.copies.exchange import Complaint
+from jlremote.copies.names import RemotePath
 from jlremote.errors import JlrError
+from jlremote.text import one_line
 
 _NO_TAR = 77
 NOT_SO = 78  # the target is no folder
@@ -118,7 +121,7 @@ printf {LANDED}
 
 def fetch(paths: Sequence[str], *, recursive: bool) -> tuple[str, ...]:
     """Return the command that lists the files there, then sends an archive of each."""
-    return (*_command(_FETCH), "r" if recursive else "", *paths)
+    return ("sh", "-c", _BEGIN + _FETCH, "sh", "r" if recursive else "", *paths)
 
 
 def send(
@@ -129,16 +132,19 @@ def send(
     `mark` names the folder of what has arrived. `needs` is `several` where the target has to be a
     folder, or tells what the one name is: `folder` or `file`.
     """
-    return (*_command(_SEND), "unpack_p" if preserve else "unpack", needs, mark, path, *names)
+    unpack = "unpack_p" if preserve else "unpack"
+    return ("sh", "-c", _BEGIN + _SEND, "sh", unpack, needs, mark, path, *names)
 
 
-def _command(script: str) -> tuple[str, ...]:
-    return ("sh", "-c", _BEGIN + script, "sh")
-
-
-def check(status: int, complaint: Complaint, what: str) -> None:
-    """Raise the error of a command that failed to copy `what` (in words)."""
+def check(
+    status: int,
+    complaint: Complaint,
+    sources: Sequence[Path | RemotePath],
+    target: Path | RemotePath,
+) -> None:
+    """Raise the error of a command that failed to copy."""
     if status == _NO_TAR:
         raise JlrError("there is no `tar` there", hint="install `tar` there, then copy again")
     if status:
-        raise JlrError(f"cannot copy {what}: {complaint.cause(status)}")
+        what = f"`{one_line(str(sources[0]))}`" if len(sources) == 1 else f"{len(sources)} sources"
+        raise JlrError(f"cannot copy {what} to `{target}`: {complaint.cause(status)}")

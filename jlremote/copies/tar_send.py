@@ -7,24 +7,21 @@ import posixpath
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.copies import tar_scripts
 from jlremote.copies.exchange import Complaint, CopyPlace, CopyReport, exchange
 from jlremote.copies.local_tree import read_tree
-from jlremote.copies.names import RemotePath, sent
+from jlremote.copies.names import RemotePath
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop import tar_archive
 
+# A path, its name in the archive, what it is, and where a link leads.
+_Packed = tuple[Path, str, os.stat_result, str]
+
 
 def check_sources(sources: Sequence[Path], *, recursive: bool) -> None:
-    """Check that there is what is to be sent.
-
-    Raises:
-        NotFound: a source is missing.
-        Usage: a source is a folder.
-    """
+    """Check what is to be sent (`NotFound`: a source is missing, `Usage`: it is a folder)."""
     for source in sources:
         if not source.exists():
             raise NotFound(f"there is no file `{source}`")
@@ -40,11 +37,7 @@ def send(
     *,
     preserve: bool,
 ) -> None:
-    """Copy into a folder there, or to the new name of the one file or folder.
-
-    Raises:
-        NotFound: the target is no folder and has to be one.
-    """
+    """Copy into a folder there, or to a new name of the one source (`NotFound`: no folder)."""
     names = [source.resolve().name for source in sources]
     packed = [one for source in sources for one in _below(source, report)]
     argv = tar_scripts.send(
@@ -62,26 +55,18 @@ def send(
         lambda stream, data: streams[stream].add(data),
     )
     if status == tar_scripts.NOT_SO:
-        raise NotFound(f"`{into.where}:{into.path}` is not a folder")
+        raise NotFound(f"`{into}` is not a folder")
     if status == tar_scripts.NO_FOLDER:
-        raise NotFound(f"there is no folder for `{into.where}:{into.path}`")
-    tar_scripts.check(status, streams["stderr"], sent(sources, into))
+        raise NotFound(f"there is no folder for `{into}`")
+    tar_scripts.check(status, streams["stderr"], sources, into)
     if streams["stdout"].lines != [tar_scripts.LANDED]:
         raise EOFError("it did not say that the copy has arrived")
-
-
-@dataclass(frozen=True)
-class _Packed:
-    path: Path
-    name: str
-    facts: os.stat_result
-    lead: str = ""  # of a link
 
 
 def _below(source: Path, report: CopyReport) -> Iterator[_Packed]:
     """Yield a source and what is in it, without what is neither file, folder nor inner link."""
     top, facts = posixpath.join(tar_scripts.FILES, source.resolve().name), source.stat()
-    yield _Packed(source, top, facts)
+    yield source, top, facts, ""
     if not stat.S_ISDIR(facts.st_mode):
         report.count(facts.st_size)
         return
@@ -90,17 +75,17 @@ def _below(source: Path, report: CopyReport) -> Iterator[_Packed]:
         facts = path.lstat()
         if stat.S_ISREG(facts.st_mode):
             report.count(facts.st_size)
-        yield _Packed(path, f"{top}/{name}", facts, state[1] if state[0] == "l" else "")
+        yield path, f"{top}/{name}", facts, state[1] if state[0] == "l" else ""
 
 
 def _archive(packed: Sequence[_Packed], report: CopyReport, *, preserve: bool) -> Iterator[bytes]:
-    for one in packed:
-        facts, mode = one.facts, one.facts.st_mode & ~0o7000  # without setuid, setgid and sticky
-        if stat.S_ISDIR(mode) and (not preserve or one.name.count("/") == 1):
+    for path, name, facts, lead in packed:
+        mode = facts.st_mode & ~0o7000  # without setuid, setgid and sticky
+        if stat.S_ISDIR(mode) and (not preserve or name.count("/") == 1):
             mode |= 0o700  # only its owner can move it there
-        yield tar_archive.header(one.name, mode, facts.st_size, facts.st_mtime, one.lead)
+        yield tar_archive.header(name, mode, facts.st_size, facts.st_mtime, lead)
         if stat.S_ISREG(mode):
-            for piece in tar_archive.content(one.path, facts.st_size, may_grow=False):
+            for piece in tar_archive.content(path, facts.st_size, may_grow=False):
                 yield piece
                 report.moved(len(piece))
             yield tar_archive.padding(facts.st_size)

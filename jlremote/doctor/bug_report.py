@@ -32,6 +32,11 @@ def report(
     """Return the report: versions, findings, settings for `host`, and the ends of logs."""
     python = f"Python {platform.python_version()} at {sys.executable}"
     versions = f"jlr {__version__}, {python}, {platform.platform()}"
+    told = (
+        f"{found.group}: {found.mark:<8} {found.check}: {one_line(found.text)}"
+        + "".join(f" -> {one_line(line)}" for line in found.mend)
+        for found in findings
+    )
     logs = list[Path]()
     with suppress(JlrError):
         logs = _latest("link-*.log")
@@ -40,7 +45,7 @@ def report(
         logs += _latest("bug-*.log")
     sections = {
         f"jlr report of {utc(time.time())}": [versions],
-        "findings": [*map(_line, findings), f"verdict: {one_line(verdict.text)}"],
+        "findings": [*told, f"verdict: {one_line(verdict.text)}"],
         "settings": [*_settings(host)],
         **{f"end of {log}": _end(log) for log in logs},
     }
@@ -49,11 +54,6 @@ def report(
         shown = "".join(f"{printable(line)[:LINE_LENGTH]}\n" for line in lines)
         text += f"## {title}\n\n{shown}\n"
     return redacted(text).replace(f"{Path.home()}{os.sep}", f"~{os.sep}")
-
-
-def _line(finding: Finding) -> str:
-    mend = "".join(f" -> {one_line(line)}" for line in finding.mend)
-    return f"{finding.group}: {finding.mark:<8} {finding.check}: {one_line(finding.text)}{mend}"
 
 
 def _settings(host: str | None) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -33,13 +34,7 @@ class Finding:
     group: str = ""  # the machine that was checked: `this machine`, or the host's name
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "group": self.group,
-            "check": self.check,
-            "mark": str(self.mark),
-            "text": self.text,
-            "mend": list(self.mend),
-        }
+        return {name: told for name, told in vars(self).items() if name != "exit_code"}
 
 
 def fine(text: str) -> Finding:
@@ -55,9 +50,6 @@ def warn(text: str, *mend: str) -> Finding:
 def skip(text: str, *mend: str) -> Finding:
     """Return the finding of a check that could not be tried."""
     return Finding("", Mark.SKIPPED, text, mend)
-
-
-WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
 
 
 def fail(text: str, *mend: str, exit_code: int = 1) -> Finding:
@@ -86,19 +78,27 @@ class Diagnosis:
 
     findings: list[Finding] = field(default_factory=list)
 
-    def judged(self, group: str, checks: Iterable[Check[Facts]], facts: Facts) -> Iterator[Finding]:
-        """Yield the finding of each check; a check is skipped if one that it needs has failed."""
+    def judged(
+        self,
+        group: str,
+        checks: Iterable[Check[Facts]],
+        facts: Facts,
+        during: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    ) -> Iterator[Finding]:
+        """Yield the finding of each check; a check is skipped if one that it needs has failed.
+
+        `during` is given the name of each check that is tried.
+        """
         for check in checks:
             try:
-                finding = self.skipped(check.needs) or check.judge(facts)
+                finding = self.skipped(check.needs)
+                if finding is None:
+                    with during(check.name):
+                        finding = check.judge(facts)
             except JlrError as error:
                 finding = from_error(error)
-            yield self.add(group, check.name, finding)
-
-    def add(self, group: str, check: str, finding: Finding) -> Finding:
-        finding = replace(finding, check=check, group=group)
-        self.findings.append(finding)
-        return finding
+            self.findings.append(replace(finding, check=check.name, group=group))
+            yield self.findings[-1]
 
     def skipped(self, needs: Sequence[str]) -> Finding | None:
         """Return why a check with these `needs` cannot be tried, `None` if it can."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,6 @@ from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.host.addresses import LOCALHOST
-from jlremote.place.host.contract import Steps
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable
 from jlremote.place.runtimes.engine.kinds import Engine
@@ -94,9 +93,8 @@ class _Examination:
 
     def look_at_laptop(self) -> None:
         with self.context.progress.step("Check this machine"):
-            judged = self.diagnosis.judged(laptop.GROUP, laptop.CHECKS, self.request.host)
-            findings = [*judged]
-        for finding in findings:
+            found = [*self.diagnosis.judged(laptop.GROUP, laptop.CHECKS, self.request.host)]
+        for finding in found:
             self.tell(finding)
 
     def look_at_host(self, name: str) -> None:
@@ -108,10 +106,15 @@ class _Examination:
         self._judge(name, host_checks.CHECKS, trial.facts)
         made = ExitStack()
         try:
-            SessionChecks(trial, self.context, self.diagnosis, self.tell, made).examine()
+            session = SessionChecks(trial, self.context, self.diagnosis, made)
+            for finding in self.diagnosis.judged(name, session.in_order(), session, self._trying):
+                self.tell(finding)
         finally:
             with undisturbed(made), self.context.progress.step("Clean up"):
                 made.close()
+
+    def _trying(self, check: str) -> AbstractContextManager[None]:
+        return self.context.progress.step(f"Try {check}")
 
     def _judge(self, group: str, checks: Sequence[Check[Facts]], facts: Facts) -> None:
         for finding in self.diagnosis.judged(group, checks, facts):
@@ -134,36 +137,37 @@ class _Examination:
         settled = self.settled(link.name)
         record: SessionRecord | None = None
         with suppress(JlrError):  # the check of the folders has reported it
-            records = [one for one in sessions.load_all() if one.host == link.name]
-            record = max(records, key=lambda one: one.forwarded, default=None)
+            known = (one for one in sessions.load_all() if one.host == link.name)
+            record = max(known, key=lambda one: one.forwarded, default=None)
         chosen, search = self._runtime(link, record, settled)
         if record is not None and (record.runtime != chosen.name or self.request.image):
             record = None
         image = self.request.image or (record.image if record else settled.get("image"))
-        named = str(image) if image is not None and chosen.has_containers else None
+        image = None if image is None else str(image)
+        named = image if chosen.has_containers else None
         facts, found = HostFacts(link.name, engine=chosen.engine), NOTHING
         if self.diagnosis.well(host_checks.SHELL):
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
-                asked = host_facts.steps(chosen.engine, named, silent=silent)
-                facts = _facts(link, chosen.engine, named, asked)
+                facts = _facts(link, chosen.engine, named, silent=silent)
                 if record is not None and facts.engine_error is None:
                     with suppress(JlrError):  # the checks of the engine report it
                         seen = survey(link, runtime_of(record), record.name)
                         found = seen if seen.container and seen.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
-        asked_for, network = str(settled.get("runtime", AUTO)), settled.get("network")
+        network = settled.get("network") if chosen.has_containers else None
         start = StartRequest(
             host=link.name,
-            runtime=asked_for,
-            image=str(image) if image is not None and chosen.has_images else None,
-            options=ContainerOptions(network=network if chosen.has_containers else None),
+            runtime=str(settled.get("runtime", AUTO)),
+            image=image if chosen.has_images else None,
+            options=ContainerOptions(network=network),
             python=settled.get("python"),
             conda_env=settled.get("conda-env"),
         )
-        if record is None or found is NOTHING:
+        if found is NOTHING:
             return Trial(link, facts, chosen, None, NOTHING, start)
+        assert record is not None
         return Trial(link, facts, runtime_of(record), record, found, start)
 
     def _runtime(
@@ -191,7 +195,8 @@ class _Examination:
         return {option: value for option, value in options.items() if value is not None}
 
 
-def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -> HostFacts:
+def _facts(link: Link, engine: Engine | None, image: str | None, *, silent: bool) -> HostFacts:
+    asked = host_facts.steps(engine, image, silent=silent)
 
     def ask() -> HostFacts:
         answers = link.run(asked, timeout=ASK_SECONDS)

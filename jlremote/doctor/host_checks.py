@@ -8,36 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jlremote.doctor.diagnosis import (
-    WITHOUT_CONTAINERS,
-    Check,
-    Finding,
-    fail,
-    fine,
-    from_error,
-    skip,
-    warn,
-)
-from jlremote.doctor.host_facts import DiskSpace, HostFacts
-from jlremote.errors import (
-    Authentication,
-    HostKey,
-    JlrError,
-    LinkLost,
-    NameNotResolved,
-    NoCommonAlgorithm,
-    NoShell,
-    NotFound,
-    NotSSH,
-    Unreachable,
-)
+from jlremote import errors
+from jlremote.doctor.diagnosis import Check, Finding, fail, fine, from_error, skip, warn
+from jlremote.doctor.host_facts import WITHOUT_CONTAINERS, HostFacts
+from jlremote.errors import JlrError, NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
 from jlremote.place.host import installation
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, EngineMissing
 from jlremote.place.runtimes.engine.kinds import DOCKER
-from jlremote.text import listed, size_in_words
+from jlremote.text import listed
 
 LITTLE_IN_HOME = 1 * 1000**3
 LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
@@ -65,19 +46,17 @@ class ConnectionFacts:
 
 # Which errors belong to which check; a subclass comes before its base.
 _ERRORS: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
-    (KEY, (HostKey,)),
-    (SHELL, (NoShell,)),
-    (LOGIN, (Authentication,)),
-    (NAME, (NameNotResolved,)),
-    (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
-    (PORT, (Unreachable,)),
+    (KEY, (errors.HostKey,)),
+    (SHELL, (errors.NoShell,)),
+    (LOGIN, (errors.Authentication,)),
+    (NAME, (errors.NameNotResolved,)),
+    (SSH, (errors.NotSSH, errors.NoCommonAlgorithm, errors.LinkLost)),
+    (PORT, (errors.Unreachable,)),
 )
 
 
-def failed_at(facts: ConnectionFacts) -> str | None:
-    """Return the name of the check that the error belongs to, `None` for no error."""
-    if facts.error is None:
-        return None
+def failed_at(facts: ConnectionFacts) -> str:
+    """Return the name of the check that the error belongs to."""
     if facts.asked_for_key:
         return KEY
     return next((name for name, kinds in _ERRORS if isinstance(facts.error, kinds)), CONFIG)
@@ -97,13 +76,13 @@ def _stage(
 
 
 def _forwarding(facts: ConnectionFacts) -> Finding:
-    if facts.refusal is not None:
-        return fail(
-            f"the SSH server permits no forwarding: {facts.refusal}",
-            "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
-            "`PermitOpen any` if that is set",
-        )
-    return fine("permitted")
+    if facts.refusal is None:
+        return fine("permitted")
+    return fail(
+        f"the SSH server permits no forwarding: {facts.refusal}",
+        "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
+        "`PermitOpen any` if that is set",
+    )
 
 
 CONNECTION: tuple[Check[ConnectionFacts], ...] = (
@@ -122,28 +101,21 @@ def _disk(facts: HostFacts) -> Finding:
     folders = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
     if facts.storage is not None:
         folders.append((facts.storage, LITTLE_FOR_IMAGES))
-    unusable = [space for space, _ in folders if space.complaint is not None]
-    if unusable:
+    if unusable := [space for space, _ in folders if space.complaint is not None]:
+        names = [command_line((space.folder,)) for space in unusable]
         return fail(
             "; ".join(f"nothing can be written to {s.folder}: {s.complaint}" for s in unusable),
-            *(
-                f"df -h {folder}; du -xh --max-depth=1 {folder} | sort -h | tail"
-                for folder in (command_line((space.folder,)) for space in unusable)
-            ),
+            *(f"df -h {name}; du -xh --max-depth=1 {name} | sort -h | tail" for name in names),
         )
     scarce = [
-        f"{_size(space)} free in {space.folder}"
+        str(space)
         for space, least in folders
         if space.free_bytes is not None and space.free_bytes < least
     ]
     if scarce:
         also = (facts.engine.shown("system", "df"),) if facts.engine else ()
         return warn(f"little space is left: {'; '.join(scarce)}", "df -h", *also)
-    return fine("; ".join(f"{_size(space)} free in {space.folder}" for space, _ in folders))
-
-
-def _size(space: DiskSpace) -> str:
-    return "?" if space.free_bytes is None else size_in_words(space.free_bytes)
+    return fine("; ".join(str(space) for space, _ in folders))
 
 
 def _scheduler(facts: HostFacts) -> Finding:
@@ -205,12 +177,11 @@ def _permission(facts: HostFacts) -> Finding:
     if error is None:
         runs = ", and it runs" if engine.kind.daemon else ""
         return fine(f"{facts.user} may use {engine.name}{runs}")
-    if "may not use" in error.message:
-        group = engine.kind.daemon or engine.kind.program
-        again = f"then `jlr disconnect {facts.host}`: a login reads groups"
-        joins = command_line(("sudo", "usermod", "-aG", group, facts.user))
-        return from_error(error, joins, again)
-    return from_error(error)
+    if "may not use" not in error.message:
+        return from_error(error)
+    group = engine.kind.daemon or engine.kind.program
+    joins = command_line(("sudo", "usermod", "-aG", group, facts.user))
+    return from_error(error, joins, f"then `jlr disconnect {facts.host}`: a login reads groups")
 
 
 def _networks(facts: HostFacts) -> Finding:
@@ -252,27 +223,26 @@ def _driver(facts: HostFacts) -> Finding:
 def _image(facts: HostFacts) -> Finding:
     if facts.image is None:
         return skip("no image is named")
-    if facts.image.found:
-        return fine(facts.image.name)
+    if facts.image_found:
+        return fine(facts.image)
     if not facts.image_needed:
-        return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
-    if facts.image.complaint is not None:
-        return fail(f"the engine cannot describe the image: {facts.image.complaint}")
-    pull = command_line(("jlr", "image", "pull", facts.host, facts.image.name))
-    missing = NotFound(f"the image `{facts.image.name}` is not on the host", hint=f"`{pull}`")
-    return from_error(missing)
+        return skip(f"`{facts.image}` is gone from the host, but the session does not need it")
+    if facts.image_complaint is not None:
+        return fail(f"the engine cannot describe the image: {facts.image_complaint}")
+    pull = command_line(("jlr", "image", "pull", facts.host, facts.image))
+    missing = f"the image `{facts.image}` is not on the host"
+    return fail(missing, f"`{pull}`", exit_code=NotFound.exit_code)
 
 
 def _logout(facts: HostFacts) -> Finding:
-    if facts.has_containers:
-        return fine("containers stay")
-    if facts.kills_at_logout:
-        return warn(
-            "systemd ends all your processes, Jupyter too, when your last login ends "
-            "(`KillUserProcesses`)",
-            command_line(("sudo", "loginctl", "enable-linger", facts.user)),
-        )
-    return fine("what you run survives the logout")
+    if facts.has_containers or not facts.kills_at_logout:
+        stays = "containers stay" if facts.has_containers else "what you run survives the logout"
+        return fine(stays)
+    return warn(
+        "systemd ends all your processes, Jupyter too, when your last login ends "
+        "(`KillUserProcesses`)",
+        command_line(("sudo", "loginctl", "enable-linger", facts.user)),
+    )
 
 
 def _of_engine(judge: Callable[[HostFacts], Finding]) -> Callable[[HostFacts], Finding]:

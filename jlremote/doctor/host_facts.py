@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jlremote.doctor.diagnosis import skip
 from jlremote.errors import JlrError
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
@@ -25,8 +26,10 @@ from jlremote.place.runtimes.engine.engine_errors import (
     unless_silent,
 )
 from jlremote.place.runtimes.engine.kinds import DOCKER, Engine
-from jlremote.text import one_line
+from jlremote.text import one_line, size_in_words
 from jlremote.untrusted import count
+
+WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,9 @@ class DiskSpace:
     complaint: str | None = None  # why nothing can be written there, `None` if it can
     free_bytes: int | None = None  # the free space, `None` if unknown
 
-
-@dataclass(frozen=True)
-class ImageFacts:
-    """An image on the host."""
-
-    name: str  # as it was typed
-    found: bool  # whether the host has it
-    complaint: str | None = None  # why the engine does not answer, `None` if it does
+    def __str__(self) -> str:
+        size = "?" if self.free_bytes is None else size_in_words(self.free_bytes)
+        return f"{size} free in {self.folder}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,9 @@ class HostFacts:
     # Paths of NVIDIA's container toolkit: its programs, and the files that describe GPUs to podman.
     toolkit: tuple[str, ...] = ()
     left_over: tuple[str, ...] | None = ()  # networks of sessions that are gone; `None` if unknown
-    image: ImageFacts | None = None  # the image of a new container, `None` for none
+    image: str | None = None  # the image of a new container as it was typed, `None` for none
+    image_found: bool = False  # whether the host has it
+    image_complaint: str | None = None  # why the engine does not answer, `None` if it does
     image_needed: bool = True  # whether a container is to be created because no session runs
 
     @property
@@ -128,7 +128,6 @@ grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var
 true
 """
 _DAEMON = "daemon"
-_ROOTS = {"podman": "{{.Store.GraphRoot}}"}
 
 
 def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> Steps:
@@ -147,15 +146,15 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "hardware": _HARDWARE,
         "driver": _DRIVER,
         "gpus": snapshot_script.snapshot(engines=()),
-        "toolkit": _TOOLKIT.replace("OLD_TOOL", ""),
     }
+    is_docker = engine is not None and engine.everyday.kind is DOCKER.kind
+    asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker" if is_docker else "")
     if engine is None:
         return asked
-    if engine.everyday.kind is DOCKER.kind:
-        asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker")
     trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
-    root = engine("info", "--format", _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}"))
+    field = "{{.Store.GraphRoot}}" if engine.kind.program == "podman" else "{{.DockerRootDir}}"
+    root = engine("info", "--format", field)
     asked["storage"] = (
         f"{unless_silent(_DAEMON)}\n"
         f"root=$({tried(root)} 2>/dev/null)\n"
@@ -183,10 +182,14 @@ def read_facts(
         gpus = read(answers["gpus"].stdout, host)
     except CannotAsk as reason:
         gpus = reason
-    networks, left_over = answers.get("networks"), None
+    networks, logout = answers.get("networks"), answers["logout"].stdout
+    left_over = None
     if networks is not None and networks.status == 0:
         left_over = tuple(map(one_line, networks.stdout.splitlines()))
-    logout = answers["logout"].stdout
+    described, complaint = answers.get("image"), None
+    if described is not None and described.status != 0:
+        gone = re.search("no such image|not known|no such object", described.stderr.lower())
+        complaint = None if gone else described.complaint
     error = None
     if engine is not None:
         daemon, client = answers[_DAEMON], answers["engine"]
@@ -212,7 +215,9 @@ def read_facts(
         gpus=gpus,
         toolkit=tuple(map(one_line, answers["toolkit"].stdout.splitlines())),
         left_over=left_over,
-        image=_image(image, answers.get("image")),
+        image=image,
+        image_found=described is not None and described.status == 0,
+        image_complaint=complaint,
     )
 
 
@@ -227,12 +232,3 @@ def _disk(answer: Completed, otherwise: str) -> DiskSpace:
     # Counted from the right: a device's name may contain blanks.
     blocks = count(columns[-3]) if len(columns) > _AVAILABLE_COLUMN + 1 else None
     return DiskSpace(folder, free_bytes=None if blocks is None else blocks * 1024)
-
-
-def _image(name: str | None, answer: Completed | None) -> ImageFacts | None:
-    if name is None or answer is None:
-        return None
-    if answer.status == 0:
-        return ImageFacts(name, found=True)
-    gone = re.search("no such image|not known|no such object", answer.stderr.lower())
-    return ImageFacts(name, found=False, complaint=None if gone else answer.complaint)

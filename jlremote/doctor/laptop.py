@@ -63,18 +63,15 @@ def _settings(_host: str | None) -> Finding:
 def _ssh(_host: str | None) -> Finding:
     program = shutil.which("ssh")
     version = None if program is None else one_line(sshfs.output(program, "-V"))
-    if not version:
-        return warn(
-            "OpenSSH's `ssh` is not installed: your ssh config is only read in part",
-            _INSTALL_SSH,
-        )
-    return fine(version)
+    if version:
+        return fine(version)
+    return warn("no `ssh` of OpenSSH: your ssh config is only read in part", _INSTALL_SSH)
 
 
 def _sshfs(_host: str | None) -> Finding:
     try:
         program = this_system().sshfs()
-        holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
+        holes = sshfs.warning(program)
     except JlrError as missing:
         hint = (missing.hint,) if missing.hint else ()
         return warn(f"{missing.message}: no `jlr mount`", *hint)
@@ -84,10 +81,8 @@ def _sshfs(_host: str | None) -> Finding:
 def _keychain(_host: str | None) -> Finding:
     keychain = open_secrets(deadline=KEYCHAIN_SECONDS)
     if keychain is None:
-        return warn(
-            "no keychain: passwords and passphrases are asked for each time a link starts",
-            _GET_KEYCHAIN,
-        )
+        why = "no keychain: passwords and passphrases are asked for each time a link starts"
+        return warn(why, _GET_KEYCHAIN)
     keychain.get("jlr doctor")  # no account
     if not keychain.present:
         return warn(f"{keychain.name} does not answer: it may be locked", "unlock it")
@@ -99,18 +94,14 @@ def _browser(host: str | None) -> Finding:
     with suppress(JlrError):  # the check of the settings reports it
         name = settings.load().chosen(host, {}).get("browser")
     trouble = None if name == "none" else browser.trouble(None if name is None else str(name))
-    if trouble is not None:
-        return warn(
-            trouble, "`jlr url` prints the address; `--browser NAME` or `BROWSER` names one"
-        )
-    return fine("a browser opens")
+    if trouble is None:
+        return fine("a browser opens")
+    return warn(trouble, "`jlr url` prints the address; `--browser NAME` or `BROWSER` names one")
 
 
 def _sessions(_host: str | None) -> Finding:
-    if unreadable := sessions.unreadable():
-        return warn(
-            f"records that cannot be read: {', '.join(map(str, unreadable))}", "delete these files"
-        )
+    if files := ", ".join(map(str, sessions.unreadable())):
+        return warn(f"records that cannot be read: {files}", "delete these files")
     known = sessions.load_all()
     up = sum(record.forwarded for record in known)
     return fine(f"{up} forwarded, {len(known) - up} stopped" if known else "none")

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
-from jlremote.doctor import network
-from jlremote.doctor.diagnosis import (
-    WITHOUT_CONTAINERS,
-    Diagnosis,
-    Finding,
-    fine,
-    from_error,
-    skip,
-    warn,
-)
+from jlremote.doctor.diagnosis import Check, Diagnosis, Finding, fine, from_error, skip, warn
+from jlremote.doctor.host_facts import WITHOUT_CONTAINERS
 from jlremote.doctor.trial import NOTHING, Trial, judge_gpus
 from jlremote.errors import JlrError
 from jlremote.forwards.jupyter_check import access_note, wait_for_answer
@@ -36,8 +28,10 @@ from jlremote.kernels.execution import ExecRequest, execute_in
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.output.runs import output_of
 from jlremote.output.view import lines_of
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.shell_text import bounded
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 
 QUESTION, ANSWER = "6*7", "42"
@@ -45,17 +39,46 @@ QUESTION, ANSWER = "6*7", "42"
 ANSWER_SECONDS = 60.0
 PROOF = "kernel"
 ANY_PORT = 0
-Tell = Callable[[Finding], None]
+
+SITE = "pypi.org"  # where pip's packages come from
+_NO_NAME, _NO_WAY, _NO_PROGRAM, _PROXY = 3, 4, 5, 6
+_SECONDS = 8
+_LOOK = f"""\
+fails() {{ [ -z "$https_proxy$HTTPS_PROXY" ] || exit {_PROXY}; exit "$1"; }}
+python=$(command -v python3 || command -v python)
+if [ -n "$python" ]; then
+  "$python" -c 'import socket; socket.getaddrinfo("{SITE}", 443)' 2>/dev/null || fails {_NO_NAME}
+  "$python" -c 'import socket; socket.create_connection(("{SITE}", 443), 3)' 2>/dev/null ||
+    fails {_NO_WAY}
+elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || fails {_NO_NAME}
+else exit {_NO_PROGRAM}; fi
+"""
+ASK = bounded(("sh", "-c", _LOOK), _SECONDS)
+_LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
+
+_HOSTS_OWN = {
+    _NO_NAME: "`cat /etc/resolv.conf` there shows its name servers, "
+    f"`getent hosts {SITE}` tries them; ",
+    _NO_WAY: "its firewall or its network lets nothing out to port 443; ",
+}
+_BY_PROXY = "where it is meant to use a proxy, set `https_proxy` in /etc/environment there"
+_DNS = (
+    "`-- --dns ADDRESS` gives a new container a name server; "
+    '`"dns": ["ADDRESS"]` in /etc/docker/daemon.json gives it to all'
+)
+_NETWORK = (
+    "`sysctl net.ipv4.ip_forward` on the host must be 1, and its firewall must forward the "
+    "engine's network; `--network host` needs neither"
+)
 
 
 @dataclass
 class SessionChecks:
-    """The checks from the container to the kernel, in their order."""
+    """The checks from the container to the kernel."""
 
     trial: Trial
     context: Context
     diagnosis: Diagnosis
-    tell: Tell
     made: ExitStack
 
     def __post_init__(self) -> None:
@@ -69,68 +92,57 @@ class SessionChecks:
         self._forward: ForwardStatus | None = None
         self._kernel = ""
 
-    def examine(self) -> None:
-        """Try one check after the other, and report each."""
-        trial = self.trial
-        self._check("container", "Try a container", trial.ready, self._judge_container)
-        may_try = ("permission",) if trial.runtime.has_containers else ("shell",)
-        self._check("network", "Look for a network", may_try, self._judge_network)
-        gpus = ("permission", "driver")
-        self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
-        where = "container" if trial.runtime.has_containers else "shell"
-        self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
-        self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
-        self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)
-        self._check(PROOF, f"Ask the kernel for {QUESTION}", ("websocket",), self._judge_kernel)
+    def in_order(self) -> tuple[Check[SessionChecks], ...]:
+        """Return the checks in their order."""
+        has_containers, is_new = self.trial.runtime.has_containers, self.trial.record is None
+        may_try = "permission" if has_containers else "shell"
+        creates = has_containers and is_new and self.trial.request.image is not None
+        return (
+            Check(
+                "container",
+                SessionChecks._container_runs,
+                (may_try, "disk", "image") if creates else (may_try,),
+            ),
+            Check("network", SessionChecks._network, (may_try,)),
+            Check("toolkit", SessionChecks._gpus, ("permission", "driver")),
+            Check("jupyter", SessionChecks._jupyter, ("container" if has_containers else "shell",)),
+            Check("http", SessionChecks._http, ("forwarding", "jupyter")),
+            Check("websocket", SessionChecks._websocket, ("http",)),
+            Check(PROOF, SessionChecks._answer, ("websocket",)),
+        )
 
-    def _check(
-        self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Finding]
-    ) -> None:
-        judgement = self.diagnosis.skipped(needs)
-        if judgement is None:
-            try:
-                with self.context.progress.step(title):
-                    judgement = judge()
-            except JlrError as error:
-                judgement = from_error(error)
-        self.tell(self.diagnosis.add(self.trial.link.name, name, judgement))
-
-    def _judge_container(self) -> Finding:
+    def _container_runs(self) -> Finding:
         trial = self.trial
         if not trial.runtime.has_containers:
             return WITHOUT_CONTAINERS
         if trial.record is not None:
             return fine(f"the session `{trial.record.name}` runs")
         if trial.request.image is None:
-            host = trial.link.name
-            return skip(
-                "no session runs there and no image is named",
-                f"`jlr doctor {host} --image IMAGE` tries a new container",
-            )
+            way = f"`jlr doctor {trial.link.name} --image IMAGE` tries a new container"
+            return skip("no session runs there and no image is named", way)
         self._start, self._container, self._found = provision.ensure(self._start, NOTHING)
         tried = run_script(trial.link, trial.runtime.inside(self._name, "true"))
         if tried.status != 0:
+            again = trial.runtime.shown("run", "--rm", "-it", trial.request.image, "sh")
             raise JlrError(
                 f"nothing runs in a new container of {trial.request.image}: {reason(tried)}",
-                hint="try it there: "
-                f"`{trial.runtime.shown('run', '--rm', '-it', trial.request.image, 'sh')}`",
+                hint=f"try it there: `{again}`",
             )
         return fine(f"a new container of {trial.request.image} starts")
 
-    def _judge_network(self) -> Finding:
+    def _network(self) -> Finding:
         runtime, record = self.trial.runtime, self.trial.record
-        asked = {"host": network.ASK}
+        asked = {"host": ASK}
         if runtime.has_containers and self.diagnosis.well("container"):
             name = self._name if record is None else record.name
-            asked["inside"] = runtime.inside(name, network.ASK)
+            asked["inside"] = runtime.inside(name, ASK)
         answers = self.trial.link.run(asked)
-        return network.judge(runtime.engine, answers["host"], answers.get("inside"))
+        return judge_network(runtime.engine, answers["host"], answers.get("inside"))
 
-    def _judge_toolkit(self) -> Finding:
-        name = f"{self._name}-gpus"
-        return judge_gpus(self.trial, self.diagnosis, name, self.context)
+    def _gpus(self) -> Finding:
+        return judge_gpus(self.trial, self.diagnosis, f"{self._name}-gpus", self.context)
 
-    def _judge_jupyter(self) -> Finding:
+    def _jupyter(self) -> Finding:
         if self.trial.record is not None:
             return fine(f"the session `{self.trial.record.name}` runs")
         if self.trial.runtime.in_jobs:
@@ -148,7 +160,7 @@ class SessionChecks:
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
         return fine("launched" if launched else "the one in the container runs")
 
-    def _judge_http(self) -> Finding:
+    def _http(self) -> Finding:
         assert self._container is not None
         assert self._server is not None
         link = self.trial.link
@@ -161,9 +173,8 @@ class SessionChecks:
         access = self._api.access()
         milliseconds = round(1000 * (time.monotonic() - began))
         if access is Access.OPEN:
-            return warn(
-                access_note(access, link.name) or "open to all", "`jlr start` launches its own"
-            )
+            note = access_note(access, link.name) or "open to all"
+            return warn(note, "`jlr start` launches its own")
         taken = f" in {milliseconds} ms" if milliseconds else ""
         return fine(f"answers through the tunnel{taken}")
 
@@ -172,7 +183,7 @@ class SessionChecks:
         assert self._forward is not None
         return JupyterApi(self._forward.local_port, self._forward.server)
 
-    def _judge_websocket(self) -> Finding:
+    def _websocket(self) -> Finding:
         try:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
@@ -181,7 +192,7 @@ class SessionChecks:
         open_socket(self._api, self._kernel).close()
         return fine("answers through the tunnel")
 
-    def _judge_kernel(self) -> Finding:
+    def _answer(self) -> Finding:
         request = ExecRequest(self._name, (QUESTION,), seconds=ANSWER_SECONDS)
         try:
             told = execute_in(self._kernel, self._api, request, self.context)
@@ -191,6 +202,33 @@ class SessionChecks:
         if ANSWER not in answer:  # R prints `[1] 42`
             return from_error(JlrError(f"the kernel answers that {QUESTION} is {answer}"))
         return fine(f"{QUESTION} is {answer}")
+
+
+def judge_network(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
+    """Judge what a container reaches of what the host reaches, by the results of `ASK` in both.
+
+    `inside` is `None` where there is no container to ask.
+    """
+    if inside is not None and inside.status == 0:
+        return fine(f"containers reach {SITE}")
+    if on_host.status == _NO_PROGRAM:
+        return skip("not tried: it takes Python or `getent`")
+    if on_host.status == _PROXY:
+        return skip(f"not tried: the host reaches `{SITE}` by a proxy, if at all")
+    if on_host.status != 0:
+        lacks = _LACKS.get(on_host.status, f"does not reach `{SITE}` in {_SECONDS} s")
+        return warn(f"the host itself {lacks}", _HOSTS_OWN.get(on_host.status, "") + _BY_PROXY)
+    if engine is None or inside is None:
+        return fine(f"the host reaches {SITE}")
+    if inside.status == _NO_PROGRAM:
+        return skip("not tried in the container: it has neither Python nor `getent`")
+    if inside.status == _PROXY:
+        return skip(f"not tried: containers reach `{SITE}` by a proxy, if at all")
+    mend = _NETWORK
+    if inside.status == _NO_NAME:
+        mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
+    lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_SECONDS} s")
+    return warn(f"containers {lacks}, but the host does", mend)
 
 
 def _quietly(undo: Callable[..., object], *arguments: object) -> None:

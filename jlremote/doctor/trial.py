@@ -6,17 +6,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import new_container
-from jlremote.doctor.diagnosis import (
-    WITHOUT_CONTAINERS,
-    Diagnosis,
-    Finding,
-    fail,
-    fine,
-    from_error,
-    skip,
-    warn,
-)
-from jlremote.doctor.host_facts import HostFacts
+from jlremote.doctor.diagnosis import Diagnosis, Finding, fail, fine, from_error, skip, warn
+from jlremote.doctor.host_facts import WITHOUT_CONTAINERS, HostFacts
 from jlremote.errors import JlrError
 from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.hosts.context import Context
@@ -58,22 +49,9 @@ class Trial:
     found: Survey  # what runs there
     request: StartRequest  # for a new container, maybe without image
 
-    @property
-    def ready(self) -> tuple[str, ...]:
-        """The checks that must have passed before a container can be tried."""
-        if not self.runtime.has_containers:
-            return ("shell",)
-        if self.record is not None or self.request.image is None:
-            return ("permission",)
-        return ("permission", "disk", "image")
-
 
 def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Finding:
-    """Try `nvidia-smi` in the session's container, or in a new one called `name`.
-
-    Raises:
-        JlrError: the host cannot be asked.
-    """
+    """Try `nvidia-smi` in the session's container, or in a new one, `name` (or `JlrError`)."""
     facts, record, container = trial.facts, trial.record, trial.found.container
     if not facts.has_gpus or not facts.has_containers:
         return unproved(facts)
@@ -83,7 +61,7 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
         return proved(facts, f"`{record.name}`", done) if lost is None else from_error(lost)
     if facts.image is None or not diagnosis.well("image", "disk"):
         return unproved(facts)
-    return _in_new_container(trial, facts.image.name, name, context)
+    return _in_new_container(trial, facts.image, name, context)
 
 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Finding:
@@ -149,7 +127,7 @@ def unproved(facts: HostFacts) -> Finding:
     if not usable:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
-            *_install(engine, facts.distribution),
+            *_ways(facts, install=True),
         )
     return warn(
         f"installed ({usable[0]}), but not tried",
@@ -178,21 +156,17 @@ def refused(facts: HostFacts, reason: str) -> Finding:
     """Return the finding that the engine gives containers no GPUs, with its reason."""
     if (mended := mend(reason)) is not None:
         return fail(reason, mended)
-    engine = facts.required_engine
-    if facts.toolkit:
-        return fail(reason, *_make_known(engine))
-    return fail(reason, *_install(engine, facts.distribution))
+    return fail(reason, *_ways(facts, install=not facts.toolkit))
 
 
-def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
-    return (*installation.commands("nvidia-container-toolkit", distribution), *_make_known(engine))
-
-
-def _make_known(engine: Engine) -> tuple[str, ...]:
-    daemon = engine.kind.daemon
-    if daemon is None:
-        return (_DESCRIBE_DEVICES,)
-    return (
-        f"sudo nvidia-ctk runtime configure --runtime={daemon}",
-        f"sudo systemctl restart {daemon}   # ends the containers that run",
-    )
+def _ways(facts: HostFacts, *, install: bool) -> tuple[str, ...]:
+    """Return the commands that make the toolkit known to the engine, and before, install it."""
+    daemon = facts.required_engine.kind.daemon
+    first = installation.commands("nvidia-container-toolkit", facts.distribution)
+    make_known = [_DESCRIBE_DEVICES]
+    if daemon is not None:
+        make_known = [
+            f"sudo nvidia-ctk runtime configure --runtime={daemon}",
+            f"sudo systemctl restart {daemon}   # ends the containers that run",
+        ]
+    return (*(first if install else ()), *make_known)

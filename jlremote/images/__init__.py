@@ -2,9 +2,8 @@
 
 Read `image_names`, `image_commands` (the engine's command lines for images, and what they print)
 and `image_errors`, then the commands: `pull` (and push) with `transfers`, `login` with
-`registry_keys`, `build` with `build_context` (what of a folder is sent) and `build_log`, `save`
-(also `jlr image list`), and `removal`. `image_files` is for Apptainer, whose images are files, with
-its `file_scripts`.
+`registry_keys`, `build` with `build_context` (what of a folder is sent), `save` (also `jlr image
+list`), and `removal`. `image_files` is for Apptainer, whose images are files.
 
 Decisions:
 

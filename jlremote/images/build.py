@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import secrets
 import shlex
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from jlremote.errors import LinkLost, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
 from jlremote.images import image_commands, image_names, registry_keys
 from jlremote.images.build_context import BuildContext, read_context
-from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_errors import build_error
 from jlremote.images.pull import connected
 from jlremote.images.registry_keys import with_keys, with_secrets
 from jlremote.images.transfers import one_at_a_time, surviving_disconnect
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
-from jlremote.place.host.shell_text import command_line, typed_path
+from jlremote.place.host.shell_text import typed_path
 from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.engine.kinds import Engine
-from jlremote.text import reason_of, size_in_words
+from jlremote.text import printable, reason_of, size_in_words
 
+KEPT_LINES = 40
+LONGEST_LINE = 1 << 16  # of which the end is kept
+# The image that a line of a Dockerfile builds on.
+_FROM = re.compile(
+    r"^\s*FROM\s+(?:--\S+\s+)*([^\s$]+)\s*(?:AS\s.*)?$", re.IGNORECASE | re.MULTILINE
+)
+_SENDING = "Sending build context to Docker daemon"
 _NO_FOLDER = 9  # the status of a script that does not find the folder
 
 
@@ -49,13 +55,6 @@ class BuildRequest:
     # files of the laptop by name, which a step of the build can read and no image keeps
     secrets: Mapping[str, Path] = field(default_factory=dict)
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The engine's options that need nothing of the laptop's."""
-        cache = ("--no-cache",) if self.no_cache else ()
-        named = {"target": self.target, "platform": self.platform}
-        return (*cache, *(f"--{name}={value}" for name, value in named.items() if value))
-
 
 @dataclass(frozen=True)
 class BuildReport:
@@ -65,9 +64,6 @@ class BuildReport:
     tags: tuple[str, ...]
     id: str
     size: int
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self)) | {"tags": [*self.tags]}
 
 
 def build(request: BuildRequest, context: Context) -> BuildReport:
@@ -106,20 +102,28 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             f"build ({prune} removes them)"
         )
         raise
-    built = run_script(
-        host, command_line(image_commands.inspect_image_argv(engine, request.tags[0]))
-    )
-    image = image_commands.read_image(built.stdout)
+    image = image_commands.image_on(host, engine, request.tags[0])
     return BuildReport(request.host, request.tags, image.id, image.size)
 
 
-@dataclass(frozen=True)
-class FolderOnHost:
-    """The context of a build that is on the host already."""
+@dataclass
+class BuildLog:
+    """The output of a build so far, with its last lines."""
 
-    folder: str  # as a person types it there
-    dockerfile: str
-    recipe: str  # the Dockerfile's text
+    lines: list[str] = field(default_factory=list)
+    _begun: str = ""
+
+    def take(self, text: str) -> list[str]:
+        """Take the next output; return the lines that are worth showing."""
+        *whole, begun = (self._begun + printable(text)).split("\n")
+        self._begun = begun[-LONGEST_LINE:]
+        shown = [line for line in whole if not line.startswith(_SENDING)]
+        self.lines = [*self.lines, *filter(str.strip, shown)][-KEPT_LINES:]
+        return shown
+
+    def finish(self) -> list[str]:
+        """Take and return the last line, even if no line break ends it."""
+        return self.take("\n") if self._begun else []
 
 
 @dataclass(frozen=True)
@@ -129,17 +133,17 @@ class Building:
     host: Link
     engine: Engine
     request: BuildRequest
-    source: BuildContext | FolderOnHost
+    source: BuildContext
     hidden: Sequence[bytes]  # the lines that carry secrets
     context: Context
 
     def is_seen_to_end(self) -> bool:
         """Build, and return `False` if the connection broke and the build can be joined again."""
-        log, shown = BuildLog(), False
-        keys = registry_keys.find(self.host.name, _registries(self.source.recipe))
-        command = self._script(with_its_keys=bool(keys))
-        key_lines = [registry_keys.docker_config(keys)] if keys else []
-        sent = self._sent([*key_lines, *self.hidden])
+        log, bases = BuildLog(), _FROM.findall(self.source.recipe)
+        keys = registry_keys.find(self.host.name, registries(bases))
+        command = with_keys(self.engine, self._script) if keys else self._script(self.engine)
+        sent = self._sent([registry_keys.docker_config(keys)] if keys else [])
+        shown = False
         try:
             # Closed at the end: a step that failed is to be told before its error.
             with closing(sent), self.host.stream(command, sent, end=True) as output:
@@ -152,45 +156,42 @@ class Building:
                 raise
             return False
         if output.status != 0:
-            status = output.status or 1
-            raise build_error(self.engine, log, self.source.recipe, self.host.name, status)
+            raise build_error(self.engine, log.lines, bases, self.host.name, output.status or 1)
         return True
 
-    def _script(self, *, with_its_keys: bool) -> str:
+    def _script(self, engine: Engine) -> str:
+        request, source = self.request, self.source
         kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
-        name = hashlib.sha256(self.request.tags[0].encode()).hexdigest()[:16]
+        if request.secrets:  # docker's other builder knows none
+            engine = engine.with_variables(DOCKER_BUILDKIT="1")
+        values = {
+            "tag": request.tags,
+            "file": (source.dockerfile,),
+            "build-arg": request.arguments,
+            "target": filter(None, (request.target,)),
+            "platform": filter(None, (request.platform,)),
+            "secret": (f"id={name},src={kept}/{name}" for name in request.secrets),
+        }
+        options = [f"--{option}={each}" for option, given in values.items() for each in given]
+        cache = ("--no-cache",) if request.no_cache else ()
+        folder, go = "-", ""  # a tar archive on stdin
+        if request.on_host is not None:
+            folder, go = ".", f"cd {typed_path(request.on_host)} || exit\n"
+        # `--force-rm` removes the container of a step that fails.
+        command = endable(engine("build", "--force-rm", *cache, *options, folder))
+        if request.secrets:
+            command = with_secrets(kept, tuple(request.secrets), command)
+        name = hashlib.sha256(request.tags[0].encode()).hexdigest()[:16]
+        return go + surviving_disconnect(one_at_a_time(f"build-{name}", command))
 
-        def script(engine: Engine) -> str:
-            if self.request.secrets:  # docker's other builder knows none
-                engine = engine.with_variables(DOCKER_BUILDKIT="1")
-            command = self._command(engine, kept)
-            if self.request.secrets:
-                command = with_secrets(kept, tuple(self.request.secrets), command)
-            go = ""
-            if isinstance(self.source, FolderOnHost):
-                go = f"cd {typed_path(self.source.folder)} || exit\n"
-            return go + surviving_disconnect(one_at_a_time(f"build-{name}", command))
-
-        return with_keys(self.engine, script) if with_its_keys else script(self.engine)
-
-    def _command(self, engine: Engine, kept: str) -> str:
-        request = self.request
-        hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
-        names, file, arguments = request.tags, self.source.dockerfile, request.arguments
-        folder = "." if isinstance(self.source, FolderOnHost) else "-"
-        argv = image_commands.build_argv(
-            engine, names, file, arguments, *request.options, *hidden, folder=folder
-        )
-        return endable(argv)
-
-    def _show(self, lines: str) -> None:
+    def _show(self, lines: Sequence[str]) -> None:
         if lines:
-            self.context.progress.note(lines.removesuffix("\n"))
+            self.context.progress.note("\n".join(lines))
 
-    def _sent(self, lines: Sequence[bytes]) -> Generator[bytes]:
-        yield from lines
+    def _sent(self, key: Sequence[bytes]) -> Generator[bytes]:
+        yield from (*key, *self.hidden)
         folder, request = self.source, self.request
-        if isinstance(folder, FolderOnHost):
+        if request.on_host is not None:
             return
         sent, whole = 0, size_in_words(folder.size)
         with self.context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
@@ -200,7 +201,7 @@ class Building:
                 yield piece
 
 
-def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
+def _on_host(host: Link, request: BuildRequest) -> BuildContext:
     folder = str(request.on_host)
     file = "Dockerfile" if request.dockerfile is None else request.dockerfile.as_posix()
     script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
@@ -215,7 +216,7 @@ def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
             f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",
             hint="name the folder on the host, and the Dockerfile with `-f FILE`",
         )
-    return FolderOnHost(folder, file, read.stdout)
+    return BuildContext(file, read.stdout, ())
 
 
 def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
@@ -225,9 +226,10 @@ def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
         raise Usage(f"cannot read the secret `{error.filename}`: {reason_of(error)}") from error
 
 
-def _registries(recipe: str) -> Iterator[str]:
-    for image in FROM.findall(recipe):
-        try:
-            yield image_names.parse(image).registry
-        except Usage:
-            continue  # the build reports the line
+def registries(images: Sequence[str]) -> list[str]:
+    """Return the registries of images, without those of invalid names."""
+    names = []
+    for image in images:
+        with suppress(Usage):  # the build reports the line
+            names.append(image_names.parse(image).registry)
+    return names

@@ -18,46 +18,34 @@ from jlremote.laptop import tar_archive
 from jlremote.text import reason_of
 
 IGNORE_FILE = ".dockerignore"
+# A file, folder or symbolic link: its name in the context, its path, and what it is.
+Entry = tuple[str, Path, os.stat_result]
 _LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A file, folder or symbolic link of the context."""
-
-    name: str
-    path: Path
-    status: os.stat_result
 
 
 @dataclass(frozen=True)
 class BuildContext:
     """The context of a build."""
 
-    folder: Path
     dockerfile: str  # the Dockerfile's name in the context
     recipe: str  # the Dockerfile's text
-    entries: tuple[Entry, ...]  # what is in the folder and not left out by `.dockerignore`
+    entries: tuple[Entry, ...]  # what is sent of the folder; none of one of the host
     added: tuple[tuple[str, bytes], ...] = ()  # further files of the archive, name and content
 
     @property
     def size(self) -> int:
         """Size of all files in bytes."""
-        return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
+        return sum(s.st_size for _, _, s in self.entries if stat.S_ISREG(s.st_mode))
 
     def archive(self) -> Iterator[bytes]:
-        """Yield the tar archive in pieces; only one at a time is in memory.
-
-        Raises:
-            JlrError: a file became shorter meanwhile, or cannot be read.
-        """
+        """Yield the tar archive in pieces (`JlrError`: a file became shorter, or is unreadable)."""
         return tar_archive.in_large_pieces(self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
         # Docker recognizes an archive by its first 512 bytes, which a long name would fill.
         yield tar_archive.header(".", stat.S_IFDIR | 0o755)
         for entry in self.entries:
-            yield from _packed(entry)
+            yield from _packed(*entry)
         for name, text in self.added:
             yield tar_archive.header(name, stat.S_IFREG | 0o600, len(text))
             yield text + tar_archive.padding(len(text))
@@ -84,20 +72,13 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
     needed = {inside, IGNORE_FILE}
     entries = tuple(_entries(folder, "", read_rules(rules), needed))
     if inside is not None:
-        return BuildContext(folder, inside, recipe, entries)
-    return _with_own_dockerfile(folder, recipe, entries, rules if ignore else f"{IGNORE_FILE}\n")
-
-
-def _with_own_dockerfile(
-    folder: Path, recipe: str, entries: tuple[Entry, ...], rules: str
-) -> BuildContext:
-    """Add a Dockerfile from outside the folder, under a name that no `COPY` sees."""
+        return BuildContext(inside, recipe, entries)
+    # A Dockerfile from outside the folder is added under a name that no `COPY` sees.
     name = f".dockerfile.{secrets.token_hex(8)}"
-    ignored = f"{rules}\n{name}\n"
-    others = tuple(entry for entry in entries if entry.name != IGNORE_FILE)
-    files = ((name, recipe), (IGNORE_FILE, ignored))
-    added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in files)
-    return BuildContext(folder, name, recipe, others, added)
+    texts = {name: recipe, IGNORE_FILE: f"{rules if ignore else IGNORE_FILE}\n{name}\n"}
+    added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in texts.items())
+    others = tuple(entry for entry in entries if entry[0] != IGNORE_FILE)
+    return BuildContext(name, recipe, others, added)
 
 
 def _text(path: Path, hint: str | None = None) -> str:
@@ -110,7 +91,7 @@ def _text(path: Path, hint: str | None = None) -> str:
 
 
 def _entries(
-    folder: Path, prefix: str, rules: IgnoreRules, needed: set[str | None]
+    folder: Path, prefix: str, rules: Sequence[Rule], needed: set[str | None]
 ) -> Iterator[Entry]:
     """Yield what is below a folder, sorted by name; docker's own files are never left out."""
     try:
@@ -123,30 +104,27 @@ def _entries(
     for child in children:
         name = f"{prefix}{child.name}"
         status = child.stat(follow_symlinks=False)
-        ignored = rules.ignores(name) and name not in needed
+        ignored = ignores(rules, name) and name not in needed
         if not ignored and not stat.S_ISSOCK(status.st_mode):
-            yield Entry(name, Path(child.path), status)
+            yield name, Path(child.path), status
         holds_needed = any(str(each).startswith(f"{name}/") for each in needed)
-        kept = not ignored or holds_needed or rules.may_keep_some_of(name)
+        kept = not ignored or holds_needed or _may_keep_some_of(rules, name)
         if kept and stat.S_ISDIR(status.st_mode):
             yield from _entries(Path(child.path), f"{name}/", rules, needed)
 
 
-def _packed(entry: Entry) -> Iterator[bytes]:
-    status = entry.status
+def _packed(name: str, path: Path, status: os.stat_result) -> Iterator[bytes]:
     mode = status.st_mode
     if sys.platform == "win32":  # without an executable bit; docker's client does the same
         mode = stat.S_IFMT(mode) | 0o755
-    link = str(entry.path.readlink()) if stat.S_ISLNK(mode) else ""
-    yield tar_archive.header(entry.name, mode, status.st_size, status.st_mtime, link)
+    link = str(path.readlink()) if stat.S_ISLNK(mode) else ""
+    yield tar_archive.header(name, mode, status.st_size, status.st_mtime, link)
     if not stat.S_ISREG(mode):
         return
     try:
-        yield from tar_archive.content(entry.path, status.st_size, may_grow=True)
+        yield from tar_archive.content(path, status.st_size, may_grow=True)
     except OSError as error:
-        raise JlrError(
-            f"cannot read `{entry.path}`: {reason_of(error)}", hint=_LEAVE_OUT
-        ) from error
+        raise JlrError(f"cannot read `{path}`: {reason_of(error)}", hint=_LEAVE_OUT) from error
     yield tar_archive.padding(status.st_size)
 
 
@@ -171,36 +149,27 @@ class Rule:
         return bool(reached - {0})
 
 
-@dataclass(frozen=True)
-class IgnoreRules:
-    """All rules; the last one that matches a path decides."""
-
-    rules: tuple[Rule, ...] = ()
-
-    def ignores(self, path: str) -> bool:
-        """Return whether `path`, relative and with `/`, is left out."""
-        names, ignored = path.split("/"), False
-        for rule in self.rules:
-            if rule.exception == ignored and rule.matches(names):
-                ignored = not rule.exception
-        return ignored
-
-    def may_keep_some_of(self, folder: str) -> bool:
-        """Return whether an exception may apply to something in a folder that is left out.
-
-        As in BuildKit, an exception with a wildcard may apply to any folder.
-        """
-        exceptions = [rule.pattern for rule in self.rules if rule.exception]
-        wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
-        return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)
+def ignores(rules: Sequence[Rule], path: str) -> bool:
+    """Return whether `path`, relative and with `/`, is left out: the last rule decides."""
+    names, ignored = path.split("/"), False
+    for rule in rules:
+        if rule.exception == ignored and rule.matches(names):
+            ignored = not rule.exception
+    return ignored
 
 
-def read_rules(text: str) -> IgnoreRules:
-    """Return the rules of a `.dockerignore` file's text, as docker reads them (patternmatcher).
+def _may_keep_some_of(rules: Sequence[Rule], folder: str) -> bool:
+    """Return whether an exception may apply to something in a folder that is left out.
 
-    Raises:
-        Usage: a line is only `!`.
+    As in BuildKit, an exception with a wildcard may apply to any folder.
     """
+    exceptions = [rule.pattern for rule in rules if rule.exception]
+    wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
+    return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)
+
+
+def read_rules(text: str) -> list[Rule]:
+    """Return the rules of a `.dockerignore`, as docker reads them (`Usage`: a line is only `!`)."""
     rules = []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         pattern = line.strip().removeprefix("!").strip()
@@ -210,7 +179,7 @@ def read_rules(text: str) -> IgnoreRules:
             cleaned = posixpath.normpath(pattern).lstrip("/")
             parts = tuple(part for name in cleaned.split("/") for part in _parts(name))
             rules.append(Rule(cleaned, parts, line.strip().startswith("!")))
-    return IgnoreRules(tuple(rules))
+    return rules
 
 
 def _parts(name: str) -> Iterator[re.Pattern[str] | None]:

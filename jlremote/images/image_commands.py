@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.place.host.contract import understood
+from jlremote.place.host.contract import Host, run_script, understood
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.runtime import CREATOR_LABEL
@@ -90,21 +90,9 @@ def read_image(printed: str) -> Image:
     return Image(str(facts["Id"]), None, None, str(facts["Created"]), size)
 
 
-def build_argv(
-    engine: Engine,
-    tags: Sequence[str],
-    dockerfile: str,
-    arguments: Sequence[str],
-    *more: str,
-    folder: str = "-",
-) -> Argv:
-    """Return the command that builds an image from a folder, or from a tar archive on its stdin.
-
-    `--force-rm` removes the container of a step that fails. `more` are further options.
-    """
-    options = [("--tag", tags), ("--file", (dockerfile,)), ("--build-arg", arguments)]
-    flags = [f"{option}={value}" for option, values in options for value in values]
-    return engine("build", "--force-rm", *flags, *more, folder)
+def image_on(host: Host, engine: Engine, name: str) -> Image:
+    """Return an image that is on a host."""
+    return read_image(run_script(host, command_line(inspect_image_argv(engine, name))).stdout)
 
 
 def commit_argv(
@@ -125,18 +113,17 @@ def commit_argv(
     changes: list[str] = []
     if labels.get(CREATOR_LABEL):
         config = base.get("Config") or {}
+        entrypoint = config.get("Entrypoint")  # docker would read `[]` as the container's
         changes = [
-            f"ENTRYPOINT {_entrypoint(engine, config)}",
+            f"ENTRYPOINT {json.dumps(entrypoint) if entrypoint else engine.kind.no_entrypoint}",
             f"CMD {json.dumps(config.get('Cmd') or [])}",
             f"USER {config.get('User') or 'root'}",
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
-            *(f"ENV {name}={_quoted(value)}" for name, value in variables.items()),
         ]
+        for name, value in variables.items():
+            quoted = json.dumps(value, ensure_ascii=False).replace("$", "\\$")
+            changes.append(f"ENV {name}={quoted}")
     return engine("commit", *(f"--change={change}" for change in changes), container, image)
-
-
-def _quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("$", "\\$")
 
 
 def with_folders(inspected: Mapping[str, Any], folders: Sequence[str]) -> dict[str, str]:
@@ -149,12 +136,6 @@ def with_folders(inspected: Mapping[str, Any], folders: Sequence[str]) -> dict[s
         for name, found in (("PATH", programs), ("PYTHONPATH", packages))
         if found
     }
-
-
-def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
-    """Return an image's entrypoint as JSON; docker would read `[]` as the container's."""
-    own = config.get("Entrypoint")
-    return json.dumps(own) if own else engine.kind.no_entrypoint
 
 
 def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 
 from jlremote.errors import Authentication, JlrError, NotFound, Usage
 from jlremote.images import image_names
-from jlremote.images.build_log import FROM, BuildLog
-from jlremote.images.image_names import NVIDIA, ImageName
+from jlremote.images.image_names import NVIDIA
 from jlremote.place.host.contract import ENGINES_ERROR, Completed, error_lines
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.place.runtimes.engine.kinds import Engine
@@ -47,9 +47,9 @@ def reason(lines: Sequence[str]) -> str:
     return Completed(1, "", "\n".join(said[last:])).complaint if said else "no reason given"
 
 
-def _classified(said: str) -> str:
+def _classified(lines: Sequence[str]) -> str:
     """Return the lines with the cause: a warning may have the words of another one."""
-    return "\n".join(error_lines(said)).lower()
+    return "\n".join(error_lines("\n".join(lines))).lower()
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,6 @@ class FailedTransfer:
     engine: Engine
     verb: str
     image: str
-    name: ImageName
     host: str
 
     @property
@@ -70,7 +69,7 @@ class FailedTransfer:
     def registry_name(self) -> str | None:
         """The name of the registry, `None` if the host's settings choose it, as podman's do."""
         chosen = not (self.engine.kind.short_names or image_names.has_registry(self.image))
-        return None if chosen else self.name.registry
+        return None if chosen else image_names.parse(self.image).registry
 
     @property
     def login(self) -> str:
@@ -83,25 +82,27 @@ class FailedTransfer:
 
 def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) -> JlrError:
     """Return the error of a pull or push, by the engine's output and exit status."""
-    if general := _engine_fails(failed.engine, lines, status):
+    if general := _general(failed.engine, failed.host, lines, status):
         return general
-    why, complaint = reason(lines), _classified("\n".join(lines))
+    why, complaint = reason(lines), _classified(lines)
     if _NO_REGISTRY.search(complaint):
         return NotFound(
             f"{failed.message}: it names no registry, and `{failed.host}` has no default: {why}",
-            hint=f"write it with its registry: Docker Hub's is `{failed.name}`; or set "
+            hint="write it with its registry: Docker Hub's is "
+            f"`{image_names.parse(failed.image)}`; or set "
             "`unqualified-search-registries` in /etc/containers/registries.conf there",
         )
     if failed.verb == "push" and _NOT_THERE.search(complaint):
         listing = f"`jlr image list {failed.host}` lists the images"
         return NotFound(f"{failed.message}: `{failed.host}` has no such image", hint=listing)
-    if MISSING_THERE.search(complaint) and _AMBIGUOUS not in complaint:
+    ambiguous = _AMBIGUOUS in complaint
+    if MISSING_THERE.search(complaint) and not ambiguous:
         hint = "check its name and tag, and whether it is made for the host's architecture"
         return NotFound(f"{failed.message}: {why}", hint=hint)
     if REFUSED.search(complaint):
-        return _refused(failed, why, ambiguous=_AMBIGUOUS in complaint)
-    if "no space left" in complaint:
-        return no_space(failed.engine, failed.host, why)
+        login = f"`{failed.login}`, if it is private or the key has changed; else check the name"
+        cause = NotFound if ambiguous else Authentication
+        return cause(f"{failed.message}: {failed.registry} refuses it: {why}", hint=login)
     if "toomanyrequests" in complaint:
         more = f"`{failed.login}`: {failed.registry} allows more after a login"
         return JlrError(f"{failed.message}: {why}", hint=more)
@@ -110,24 +111,21 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     return JlrError(f"{failed.message}: {why}")
 
 
-def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
-    cause = NotFound if ambiguous else Authentication
-    return cause(
-        f"{failed.message}: {failed.registry} refuses it: {why}",
-        hint=f"`{failed.login}`, if it is private or the key has changed; else check the name",
-    )
-
-
 def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
-    name = failed.registry_name or "REGISTRY"
-    network = (
-        f"check the network of `{failed.host}`; if it needs a proxy, {_by_proxy(failed.engine)}"
-    )
+    # `proxies` in the client's config.json is for containers alone; with those in dockerd's
+    # daemon.json a dockerd before 23.0 does not start.
+    proxy = "set `HTTPS_PROXY` there"
+    if failed.engine.kind.daemon:
+        proxy = (
+            "`sudo systemctl edit docker` there, with the lines `[Service]` and "
+            "`Environment=HTTPS_PROXY=URL`, and `sudo systemctl restart docker`"
+        )
+    network = f"check the network of `{failed.host}`; if it needs a proxy, {proxy}"
     # An image that cannot be pulled is missing, whatever the registry has.
     unreachable = NotFound if failed.verb == "pull" else JlrError
     return unreachable(
         f"{failed.message}: `{failed.host}` cannot reach {failed.registry}: {why}",
-        hint=_reach_hint(failed.engine, name, complaint) or network,
+        hint=_reach_hint(failed.engine, failed.registry_name or "REGISTRY", complaint) or network,
     )
 
 
@@ -139,9 +137,9 @@ def login_error(
     The output of neither contains the key.
     """
     lines = failed.stderr.splitlines()
-    if engine and (general := _engine_fails(engine, lines, failed.status)):
+    if engine and (general := _general(engine, host, lines, failed.status)):
         return general
-    why, complaint = reason(lines), _classified(failed.stderr)
+    why, complaint = reason(lines), _classified(lines)
     if REFUSED.search(complaint):
         literally = "; for nvcr.io that is literally `$oauthtoken`" * (registry == NVIDIA)
         return Authentication(
@@ -154,39 +152,24 @@ def login_error(
     return JlrError(f"cannot log in to `{registry}`: {why}")
 
 
-def no_space(engine: Engine, host: str, why: str) -> JlrError:
-    """Return the error that the host's disk is full."""
-    return JlrError(
-        f"no space is left on `{host}`: {why}",
-        hint=f"`{engine.shown('system', 'df')}` on the host shows what the engine takes",
-    )
-
-
-def build_error(engine: Engine, log: BuildLog, recipe: str, host: str, status: int) -> JlrError:
-    """Return why a build failed; the output above it has the step (`recipe` is its Dockerfile)."""
-    if general := _engine_fails(engine, log.lines, status):
+def build_error(
+    engine: Engine, lines: Sequence[str], bases: Sequence[str], host: str, status: int
+) -> JlrError:
+    """Return why a build failed, by its last lines; `bases` are the images that it builds on."""
+    if general := _general(engine, host, lines, status):
         return general
-    why = reason(log.lines)
-    if "no space left" in why.lower():
-        return no_space(engine, host, why)
+    why = reason(lines)
     if "buildx component is missing" in why:
         mend = f"install docker's `docker-buildx-plugin` on `{host}`, or Debian's `docker-buildx`"
         return JlrError(f"cannot build the image: {why.rstrip('.')}", hint=mend)
-    for image in FROM.findall(recipe):
-        if missing := _base_missing(engine, image, host, why):
-            return missing
+    for image in bases:
+        with suppress(Usage):  # the build reports the line
+            name = image_names.parse(image)
+            if name.repository in why or name.registry in why:
+                error = transfer_error(FailedTransfer(engine, "pull", image, host), [why], 1)
+                if isinstance(error, (NotFound, Authentication)):
+                    return error
     return JlrError(f"cannot build the image: {why}")
-
-
-def _base_missing(engine: Engine, image: str, host: str, why: str) -> JlrError | None:
-    try:
-        name = image_names.parse(image)
-    except Usage:
-        return None
-    if name.repository not in why and name.registry not in why:
-        return None
-    error = transfer_error(FailedTransfer(engine, "pull", image, name, host), [why], 1)
-    return error if isinstance(error, (NotFound, Authentication)) else None
 
 
 def commit_error(
@@ -194,55 +177,41 @@ def commit_error(
 ) -> JlrError:
     """Return why a container was not saved as an image."""
     lines = failed.stderr.splitlines()
-    if general := _engine_fails(engine, lines, failed.status):
-        return general
-    if "no space left" in failed.stderr.lower():
-        return no_space(engine, host, reason(lines))
-    return JlrError(f"cannot save `{session}` as `{image}`: {reason(lines)}")
+    general = _general(engine, host, lines, failed.status)
+    return general or JlrError(f"cannot save `{session}` as `{image}`: {reason(lines)}")
 
 
-def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError | None:
+def _general(engine: Engine, host: str, lines: Sequence[str], status: int) -> JlrError | None:
+    """Return the error of an engine that cannot be used, or of a full disk."""
     general = engine_error(engine, Completed(status, "", "\n".join(lines)))
-    return general if isinstance(general, EngineUnusable) else None
+    if isinstance(general, EngineUnusable):
+        return general
+    if "no space left" not in _classified(lines):
+        return None
+    return JlrError(
+        f"no space is left on `{host}`: {reason(lines)}",
+        hint=f"`{engine.shown('system', 'df')}` on the host shows what the engine takes",
+    )
 
 
 def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
     if _UNKNOWN_SIGNER in complaint:
+        folder = "/etc/docker/certs.d"
+        if not engine.kind.daemon:
+            folder = f"{'/etc' if engine.behind_sudo else '~/.config'}/containers/certs.d"
         return (
             "its certificate is signed by an authority that the host does not know: put that "
-            f"authority's certificate into `{_certificates(engine)}/{registry}/ca.crt`"
+            f"authority's certificate into `{folder}/{registry}/ca.crt`"
         )
     if _NO_TLS in complaint:
-        return (
-            f"it has no TLS, which {engine.kind.program} requires: {_without_tls(engine, registry)}"
+        mend = (
+            f'put `[[registry]]` with `location = "{registry}"` and `insecure = true` into a file '
+            "in `/etc/containers/registries.conf.d` there"
         )
+        if engine.kind.daemon:
+            line = f'"insecure-registries": ["{registry}"]'
+            mend = f"put `{line}` into `/etc/docker/daemon.json` there and restart docker"
+        return f"it has no TLS, which {engine.kind.program} requires: {mend}"
     if "x509" in complaint:
         return "its certificate is invalid: ask the owner of the registry to renew it"
     return None
-
-
-def _certificates(engine: Engine) -> str:
-    if engine.kind.daemon:
-        return "/etc/docker/certs.d"
-    return "/etc/containers/certs.d" if engine.behind_sudo else "~/.config/containers/certs.d"
-
-
-def _by_proxy(engine: Engine) -> str:
-    # `proxies` in the client's config.json is for containers alone; with those in dockerd's
-    # daemon.json a dockerd before 23.0 does not start.
-    if engine.kind.daemon:
-        return (
-            "`sudo systemctl edit docker` there, with the lines `[Service]` and "
-            "`Environment=HTTPS_PROXY=URL`, and `sudo systemctl restart docker`"
-        )
-    return "set `HTTPS_PROXY` there"
-
-
-def _without_tls(engine: Engine, registry: str) -> str:
-    if engine.kind.daemon:
-        line = f'"insecure-registries": ["{registry}"]'
-        return f"put `{line}` into `/etc/docker/daemon.json` there and restart docker"
-    return (
-        f'put `[[registry]]` with `location = "{registry}"` and `insecure = true` into a file in '
-        "`/etc/containers/registries.conf.d` there"
-    )

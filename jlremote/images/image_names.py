@@ -41,11 +41,7 @@ class ImageName:
 
 
 def parse(text: str) -> ImageName:
-    """Return the parts of `[REGISTRY/]NAME[:TAG][@DIGEST]`.
-
-    Raises:
-        Usage: the name is invalid; the message says which part.
-    """
+    """Return the parts of `[REGISTRY/]NAME[:TAG][@DIGEST]` (`Usage`: which part is invalid)."""
     rest, at, digest = text.partition("@")
     registry, repository = _split_registry(rest)
     repository, colon, tag = repository.partition(":")
@@ -64,11 +60,7 @@ def parse(text: str) -> ImageName:
 
 
 def parse_new(text: str) -> ImageName:
-    """Return the parts of a new name for an image, which has no digest.
-
-    Raises:
-        Usage: the name is invalid, or has a digest.
-    """
+    """Return the parts of a new name for an image (`Usage`: it is invalid, or has a digest)."""
     name = parse(text)
     if name.digest is not None:
         raise _refused(text, ": a new name cannot have a digest")
@@ -81,12 +73,8 @@ def may_be_id(text: str) -> bool:
 
 
 def check(text: str) -> None:
-    """Check that a text can mean an image, by its name or id.
-
-    Raises:
-        Usage: it cannot; the message says which part is invalid.
-    """
-    if not _BEGINNING_OF_ID.fullmatch(text):
+    """Check that a text can mean an image, by its name or id (`Usage`: which part cannot)."""
+    if not may_be_id(text):
         parse(text)
 
 

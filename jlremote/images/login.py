@@ -5,16 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from jlremote.errors import Authentication, JlrError, Usage
+from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
-from jlremote.images import file_scripts, registry_keys
+from jlremote.images import image_files, registry_keys
 from jlremote.images.image_errors import login_error
-from jlremote.images.image_files import program_on
 from jlremote.images.image_names import DOCKER_HUB, NVIDIA, login_command, parse
 from jlremote.images.registry_keys import RegistryKey
+from jlremote.laptop.secrets import open_secrets
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed, run_script
@@ -43,11 +43,6 @@ class LoginRequest:
         """The options that choose the engine, for hints."""
         return ("--runtime", self.engine.runtime) if self.engine.runtime != AUTO else ()
 
-    @property
-    def unproved(self) -> bool:
-        """Whether only a pull shows that a key is right."""
-        return self.engine.runtime in IMAGE_RUNTIMES and self.registry != NVIDIA
-
 
 @dataclass(frozen=True)
 class LoginReport:
@@ -70,15 +65,28 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
         JlrError: there is no keychain, the registry is out of reach, …
     """
     registry, user = _registry(request.registry), _user(request)
-    if not request.keep:
-        registry_keys.check_keychain(request.host, registry, user, *request.engine_options)
+    if not request.keep and open_secrets() is None:
+        words = ("jlr", "image", "login", request.host, registry, "--username", user)
+        again = command_line((*words, *request.engine_options, "--keep"))
+        raise JlrError(
+            "cannot keep the key: this machine has no keychain",
+            hint=f"`{again}` keeps it on the host instead",
+        )
     link = connect(link_on(request.host, context), context)
-    key = _accepted(link, registry, user, request, context)
+    typed = request.key
+    if typed is None:
+        question = f"Password or API key of {user} at {registry}:"
+        typed = context.asker.ask(Question("password", question))
+    if not typed or "\n" in typed:
+        raise Usage("the key is empty or longer than a line")
+    key = RegistryKey(user, typed)
+    _try(link, registry, key, request, context)
     kept = f"the engine's settings on {request.host}, readable by all who can read your files"
     if not request.keep:
         kept = registry_keys.keep(request.host, registry, key)
-    accepted = None if request.unproved else True
-    return LoginReport(request.host, registry, user, kept, accepted)
+    # A registry that gives no tokens refuses a wrong key of Apptainer only at a pull.
+    unproved = request.engine.runtime in IMAGE_RUNTIMES and registry != NVIDIA
+    return LoginReport(request.host, registry, user, kept, None if unproved else True)
 
 
 def log_out(
@@ -86,14 +94,13 @@ def log_out(
 ) -> list[str]:
     """Forget a registry's key on the laptop and the host; return the places that had one.
 
-    Raises:
-        JlrError: the engine on the host does not forget it; the laptop has.
+    With a `JlrError` of the host's engine, the laptop has forgotten it.
     """
     name = _registry(registry)
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
         if wanted.runtime in IMAGE_RUNTIMES:
-            logout = file_scripts.logout_script(wanted.runtime, name)
+            logout = image_files.logout_script(wanted.runtime, name)
         else:
             engine, server = engine_on(link, wanted), registry_keys.server(name)
             logout = registry_keys.logout_script(engine, server)
@@ -132,66 +139,39 @@ def _user(request: LoginRequest) -> str:
     )
 
 
-def _accepted(
-    link: Link, registry: str, user: str, request: LoginRequest, context: Context
-) -> RegistryKey:
-    known = None
-    if request.key is None and not request.unproved:  # one that is wrong would be kept again
-        known = registry_keys.latest(registry, user)
-    if known is not None:
-        try:
-            return _tried(link, registry, known, request, context)
-        except Authentication:
-            context.progress.note(f"`{registry}` refuses the kept key")
-    typed = request.key
-    if typed is None:
-        question = f"Password or API key of {user} at {registry}:"
-        typed = context.asker.ask(Question("password", question))
-    if not typed or "\n" in typed:
-        raise Usage("the key is empty or longer than a line")
-    return _tried(link, registry, RegistryKey(user, typed), request, context)
-
-
-def _tried(
+def _try(
     link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
-) -> RegistryKey:
-    lines = [f"{key.key}\n".encode()]
-    engine = None
-    if request.engine.runtime in IMAGE_RUNTIMES:
-        program = request.engine.runtime
-        login = registry_keys.with_key_to_login(
-            file_scripts.login_script(program, registry, key.user, keep=request.keep)
-        )
+) -> None:
+    program, engine, known = request.engine.runtime, None, {}
+    if program in IMAGE_RUNTIMES:
+        script = image_files.login_script(program, registry, key.user, keep=request.keep)
+        login = registry_keys.with_key_to_login(script)
         if not request.keep:
             login = registry_keys.with_key_file(login)
-            lines.insert(0, registry_keys.docker_config({}))  # the one on stdin is to be tried
     else:
-        engine = _engine(link, registry, request)
-        server = registry_keys.server(registry)
+        engine, server = _engine(link, registry, request), registry_keys.server(registry)
 
-        def script(engine: Engine) -> str:
+        def logs_in(engine: Engine) -> str:
             argv = engine("login", f"--username={key.user}", "--password-stdin", server)
             return registry_keys.with_key_to_login(command_line(argv))
 
-        login = script(engine) if request.keep else registry_keys.with_keys(engine, script)
-        if not request.keep:  # docker asks no helper where its settings already hold a key
-            lines.insert(0, registry_keys.docker_config({registry: key}))
-    with (
-        context.progress.step(f"Log in to {registry} as {key.user}"),
-        link.stream(login, lines) as output,
-    ):
+        login = logs_in(engine) if request.keep else registry_keys.with_keys(engine, logs_in)
+        known = {registry: key}  # docker asks no helper where its settings already hold a key
+    lines = [] if request.keep else [registry_keys.docker_config(known)]
+    lines.append(f"{key.key}\n".encode())
+    step = context.progress.step(f"Log in to {registry} as {key.user}")
+    with step, link.stream(login, lines) as output:
         said = "".join(output.text())
         if output.status != 0:
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)
-    return key
 
 
 def _engine(link: Link, registry: str, request: LoginRequest) -> Engine:
     try:
         return engine_on(link, request.engine)
     except EngineMissing as missing:
-        if program := program_on(link):
+        if program := image_files.program_on(link):
             login = login_command(request.host, registry, "--runtime", program)
             missing.hint = f"`{login}` keeps a key for `{program}`, which is there"
         raise

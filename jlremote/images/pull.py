@@ -7,16 +7,13 @@ from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
 from jlremote.images import image_commands, image_files, image_names, registry_keys
-from jlremote.images.file_scripts import is_reference
 from jlremote.images.image_commands import Image
 from jlremote.images.image_errors import FailedTransfer, transfer_error
-from jlremote.images.image_names import ImageName
+from jlremote.images.image_files import is_reference
 from jlremote.images.registry_keys import with_keys
 from jlremote.images.transfers import Transfer, follow, surviving_disconnect, watched
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
-from jlremote.place.host.contract import run_script
-from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import AUTO
@@ -42,9 +39,8 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
     except EngineMissing as missing:
         missing.hint = image_files.way(link_on(host, context)) or missing.hint
         raise
-    fetch(link, engine, image, context)
-    inspected = run_script(link, command_line(image_commands.inspect_image_argv(engine, image)))
-    return image_commands.read_image(inspected.stdout)
+    transfer(link, engine, "pull", image, context)
+    return image_commands.image_on(link, engine, image)
 
 
 def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> None:
@@ -55,22 +51,9 @@ def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         Authentication: the registry wants a key, or another one.
         JlrError: the registry is out of reach, …
     """
-    name = image_names.parse(image)
+    image_names.parse(image)
     link, engine = connected(host, context, wanted)
-    with context.progress.step(f"Push {image}"):
-        _transfer(link, engine, "push", image, name, context)
-
-
-def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
-    """Pull an image that the host does not have, as a step.
-
-    Raises:
-        NotFound: the registry does not have it either.
-        Usage: it is a whole id, which no registry knows.
-    """
-    name = image_names.parse(image)
-    with context.progress.step(f"Pull {image}"):
-        _transfer(host, engine, "pull", image, name, context)
+    transfer(link, engine, "push", image, context)
 
 
 def connected(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
@@ -79,30 +62,30 @@ def connected(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, 
     return link, engine_on(link, wanted)
 
 
-def _transfer(
-    host: Link,
-    engine: Engine,
-    verb: str,
-    image: str,
-    name: ImageName,
-    context: Context,
-) -> None:
-    keys = registry_keys.find(host.name, (name.registry,))
+def transfer(host: Link, engine: Engine, verb: str, image: str, context: Context) -> None:
+    """`pull` or `push` an image (`verb`), as a step.
+
+    Raises:
+        NotFound: the registry, or for a push the host, has no such image.
+        Usage: it is a whole id, which no registry knows.
+    """
+    keys = registry_keys.find(host.name, (image_names.parse(image).registry,))
 
     def script(engine: Engine) -> str:
         return surviving_disconnect(watched(engine, engine(verb, "--", image)))
 
     text = with_keys(engine, script) if keys else script(engine)
     given = [registry_keys.docker_config(keys)] if keys else []
-    transfer = Transfer()
-    try:
-        status = follow(host, text, given, transfer, context)
-    except KeyboardInterrupt:
-        context.progress.note(f"did not {verb} `{image}`; {_kept(engine, verb)}")
-        raise
-    if status != 0:
-        failed = FailedTransfer(engine, verb, image, name, host.name)
-        raise transfer_error(failed, transfer.complaint, status)
+    moved = Transfer()
+    with context.progress.step(f"{verb.capitalize()} {image}"):
+        try:
+            status = follow(host, text, given, moved, context)
+        except KeyboardInterrupt:
+            context.progress.note(f"did not {verb} `{image}`; {_kept(engine, verb)}")
+            raise
+        if status != 0:
+            failed = FailedTransfer(engine, verb, image, host.name)
+            raise transfer_error(failed, moved.complaint, status)
 
 
 def _kept(engine: Engine, verb: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from jlremote.errors import JlrError
 from jlremote.images.image_names import DOCKER_HUB
 from jlremote.laptop.record_files import NAMES, Records
-from jlremote.laptop.secrets import Secrets, open_secrets
+from jlremote.laptop.secrets import open_secrets
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.kinds import Engine
 
@@ -30,10 +30,7 @@ class RegistryKey:
 
 @dataclass(frozen=True)
 class RegistryLogin:
-    """The record that the keychain has a key of a registry for a host.
-
-    A command without one does not open the keychain, which may be locked.
-    """
+    """The record of a key: a command without one opens no keychain, which may be locked."""
 
     registry: str
     host: str  # what was typed after `ssh`
@@ -48,40 +45,14 @@ def find(host: str, registries: Iterable[str]) -> dict[str, RegistryKey]:
     keychain = open_secrets() if logins else None
     if keychain is None:
         return {}
-    keys = {name: _read(keychain, _account(name, host)) for name in logins}
-    return {name: key for name, key in keys.items() if key is not None}
-
-
-def latest(registry: str, user: str) -> RegistryKey | None:
-    """Return the key of `user` that a registry accepted last, on any host."""
-    keychain = open_secrets()
-    key = None if keychain is None else _read(keychain, _account(registry))
-    return key if key is not None and key.user == user else None
-
-
-def check_keychain(host: str, registry: str, user: str, *options: str) -> None:
-    """Check that keys can be kept, before one is typed; `options` are the command's others.
-
-    Raises:
-        JlrError: there is no keychain.
-    """
-    if open_secrets() is None:
-        named = shlex.join(("jlr", "image", "login", host, registry, "--username", user, *options))
-        raise JlrError(
-            "cannot keep the key: this machine has no keychain",
-            hint=f"`{named} --keep` keeps it on the host instead",
-        )
+    kept = {name: (keychain.get(_account(name, host)) or "").partition(":") for name in logins}
+    return {name: RegistryKey(user, key) for name, (user, colon, key) in kept.items() if colon}
 
 
 def keep(host: str, registry: str, key: RegistryKey) -> str:
-    """Keep a key for a host; return the name of the keychain.
-
-    Raises:
-        JlrError: the keychain refuses it, or its record cannot be written.
-    """
+    """Keep a key for a host, and return the name of the keychain (`JlrError`: it refuses)."""
     keychain = open_secrets()
-    accounts = (_account(registry, host), _account(registry))
-    if keychain is None or not all(keychain.set(name, _written(key)) for name in accounts):
+    if keychain is None or not keychain.set(_account(registry, host), _written(key)):
         raise JlrError("the keychain refuses the key", hint="unlock the keychain and try again")
     _LOGINS.save(RegistryLogin(registry, host))
     return keychain.name
@@ -91,8 +62,7 @@ def forget(host: str, registry: str) -> bool:
     """Forget a host's key of a registry; return whether there was one."""
     keychain = open_secrets()
     if keychain is None or not keychain.delete(_account(registry, host)):
-        return False  # the latest one is of another host
-    keychain.delete(_account(registry))
+        return False
     _LOGINS.delete_key(registry, host)
     return True
 
@@ -109,17 +79,12 @@ def server(registry: str) -> str:
     return _DOCKER_HUB_SERVER if registry == DOCKER_HUB else registry
 
 
-def _account(registry: str, host: str | None = None) -> str:
-    return f"registry {registry}" if host is None else f"registry {registry} on {host}"
+def _account(registry: str, host: str) -> str:
+    return f"registry {registry} on {host}"
 
 
 def _written(key: RegistryKey) -> str:
     return f"{key.user}:{key.key}"
-
-
-def _read(keychain: Secrets, account: str) -> RegistryKey | None:
-    user, colon, key = (keychain.get(account) or "").partition(":")
-    return RegistryKey(user, key) if colon else None
 
 
 KEPT = "kept"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from jlremote import times
@@ -40,11 +40,6 @@ class StoredImage:
     size: int  # bytes, with the layers that it shares with other images
     containers: tuple[str, ...] = ()  # names of the containers that use it, stopped ones too
 
-    @property
-    def digits(self) -> str:
-        """The id without `sha256:`, which podman leaves out."""
-        return self.id.removeprefix("sha256:")
-
 
 @dataclass(frozen=True)
 class RemovalReport:
@@ -79,19 +74,22 @@ def remove(
     for typed in images:
         image_names.check(typed)
     link, engine = _engine(host, context, wanted)
-    selection = Selection(host, _stored(link, engine, context))
+    stored = _stored(link, engine, context)
+    chosen: dict[str, list[str]] = {}  # names by the image's id
     for typed in images:
-        selection.add(typed)
-    selection.refuse_used()
-    deleted = selection.deleted
+        image, name = find(host, stored, typed)
+        names = chosen.setdefault(image.id, [])
+        names += [name] if name is not None and name not in names else []
+    # An image that loses its last name is deleted.
+    deleted = [one for one in stored if one.id in chosen and len(chosen[one.id]) == len(one.names)]
+    _refuse_used(host, deleted)
     if deleted:  # a name without its image is easily given again
         confirm(_planned(host, deleted), context, yes=yes)
-    argv = engine("rmi", "--", *selection.references)
-    gone = _removed(link, engine, argv, deleted, context)
+    references = [each for image_id, names in chosen.items() for each in names or [image_id]]
+    gone = _removed(link, engine, engine("rmi", "--", *references), deleted, context)
     whole = {name for image in gone for name in image.names}
-    names = (name for chosen in selection.chosen.values() for name in chosen)
-    untagged = tuple(name for name in names if name not in whole)
-    return RemovalReport(host, tuple(gone), untagged)
+    untagged = [name for names in chosen.values() for name in names if name not in whole]
+    return RemovalReport(host, tuple(gone), tuple(untagged))
 
 
 def prune(
@@ -112,7 +110,7 @@ def prune(
     stored = _stored(link, engine, context)
     listing = engine("image", "ls", "--filter=dangling=true", "--quiet", "--no-trunc")
     dangling = _ids(run_script(link, command_line(listing)).stdout)
-    deleted = [image for image in stored if image.digits in dangling and not image.containers]
+    deleted = [image for image in stored if _digits(image.id) in dangling and not image.containers]
     if not deleted:
         return RemovalReport(host, (), (), gone_networks)
     confirm(_planned(host, deleted), context, yes=yes)
@@ -160,7 +158,7 @@ def _removed(
         steps = {"remove": command_line(argv), "left": command_line(every)}
         done = link.run(steps, timeout=_SECONDS)
         left = _ids(done["left"].stdout)
-        gone = [image for image in deleted if image.digits not in left]
+        gone = [image for image in deleted if _digits(image.id) not in left]
         if done["remove"].status != 0:
             if gone:
                 context.progress.note(f"deleted {', '.join(map(shown, gone))}")
@@ -169,8 +167,7 @@ def _removed(
 
 
 def _ids(printed: str) -> set[str]:
-    """Return the ids of a list; podman prints some with `sha256:` and some without."""
-    return {line.removeprefix("sha256:") for line in printed.split()}
+    return set(map(_digits, printed.split()))
 
 
 @understood("the container engine")
@@ -192,81 +189,51 @@ def read_images(images: str, containers: str) -> list[StoredImage]:
 
 
 def _digits(image_id: str) -> str:
+    """Return an id without `sha256:`, which podman leaves out."""
     return image_id.removeprefix("sha256:")
 
 
-@dataclass
-class Selection:
-    """The names to remove, by image. An image that loses its last name is deleted."""
+def find(host: str, stored: Sequence[StoredImage], typed: str) -> tuple[StoredImage, str | None]:
+    """Return the image that is meant by a name, or by an id if it has no more than one name.
 
-    host: str
-    stored: Sequence[StoredImage]
-    chosen: dict[str, list[str]] = field(default_factory=dict)  # by id
+    With it comes the name that it loses, `None` if it has none.
 
-    def add(self, typed: str) -> None:
-        """Choose an image by a name, or by an id if it has no more than one name.
+    Raises:
+        NotFound: the host has no such image.
+        Usage: several images begin with the id, or the image has several names.
+    """
+    for image in stored:
+        for name in image.names:
+            if any(
+                image_names.same(each, name) for each in (typed, f"{image_names.LOCAL}/{typed}")
+            ):
+                return image, name
+    images = [one for one in stored if _digits(one.id).startswith(_digits(typed))]
+    if not image_names.may_be_id(typed) or not images:
+        raise NotFound(  # without a name that is like it, which would be deleted
+            f"there is no image `{one_line(typed)}` on `{host}`",
+            hint=f"`jlr image list {host} --all` lists the images",
+        )
+    if len(images) > 1:
+        raise Usage(f"`{typed}` stands for {len(images)} images of `{host}`")
+    names = images[0].names
+    if len(names) > 1:
+        several = ", ".join(f"`{name}`" for name in names)
+        hint = "name those to remove"
+        raise Usage(f"the image `{typed}` has several names: {several}", hint=hint)
+    return images[0], next(iter(names), None)
 
-        Raises:
-            NotFound: the host has no such image.
-            Usage: several images begin with the id, or the image has several names.
-        """
-        for image in self.stored:
-            for name in image.names:
-                if _means(typed, name):
-                    self._take(image, name)
-                    return
-        self._take_id(typed)
 
-    def _take_id(self, typed: str) -> None:
-        images = [one for one in self.stored if one.digits.startswith(_digits(typed))]
-        if not image_names.may_be_id(typed) or not images:
-            raise NotFound(  # without a name that is like it, which would be deleted
-                f"there is no image `{one_line(typed)}` on `{self.host}`",
-                hint=f"`jlr image list {self.host} --all` lists the images",
+def _refuse_used(host: str, images: Sequence[StoredImage]) -> None:
+    for image in images:
+        if image.containers:
+            names = listed([f"`{name}`" for name in image.containers], _LISTED)
+            raise Busy(
+                f"the image `{shown(image)}` is used by {names} on `{host}`",
+                hint=f"`jlr list {host} --all` shows their owners",
             )
-        if len(images) > 1:
-            raise Usage(f"`{typed}` stands for {len(images)} images of `{self.host}`")
-        (image,) = images
-        if len(image.names) > 1:
-            names = ", ".join(f"`{name}`" for name in image.names)
-            raise Usage(
-                f"the image `{typed}` has several names: {names}", hint="name those to remove"
-            )
-        for name in image.names or (None,):
-            self._take(image, name)
-
-    def _take(self, image: StoredImage, name: str | None) -> None:
-        names = self.chosen.setdefault(image.id, [])
-        if name is not None and name not in names:
-            names.append(name)
-
-    @property
-    def deleted(self) -> list[StoredImage]:
-        """The images that lose their last name."""
-        chosen = [image for image in self.stored if image.id in self.chosen]
-        return [image for image in chosen if len(self.chosen[image.id]) == len(image.names)]
-
-    @property
-    def references(self) -> list[str]:
-        """The arguments of `rmi`: names, and ids of images without a name."""
-        return [each for image_id, names in self.chosen.items() for each in names or [image_id]]
-
-    def refuse_used(self) -> None:
-        """Refuse an image that a container uses, also a stopped one (`Busy`)."""
-        for image in self.deleted:
-            if image.containers:
-                names = [f"`{name}`" for name in image.containers]
-                raise Busy(
-                    f"the image `{shown(image)}` is used by {listed(names, _LISTED)} on "
-                    f"`{self.host}`",
-                    hint=f"`jlr list {self.host} --all` shows their owners",
-                )
-
-
-def _means(typed: str, name: str) -> bool:
-    return any(image_names.same(one, name) for one in (typed, f"{image_names.LOCAL}/{typed}"))
 
 
 def shown(image: StoredImage) -> str:
     """Return the names of an image, else the beginning of its id."""
-    return one_line(", ".join(image.names) or image.digits[:_SHOWN_DIGITS])
+    return one_line(", ".join(image.names) or _digits(image.id)[:_SHOWN_DIGITS])

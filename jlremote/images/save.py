@@ -42,18 +42,11 @@ class SaveReport:
     outside: tuple[str, ...]  # its mounts, which are not in the image, each with its kind
     variables: tuple[str, ...]  # names of the container's own variables, which are in the image
 
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self)) | {"outside": [*self.outside], "variables": [*self.variables]}
-
 
 def images(
     host: str, context: Context, *, every: bool = False, engine: EngineChoice = ANY_ENGINE
 ) -> list[Image]:
-    """Return the images of a host, the latest first; with `every` also those without a name.
-
-    Raises:
-        JlrError: the engine is missing, not permitted or not running.
-    """
+    """Return a host's images, latest first; `every`: also unnamed ones (`JlrError`: no engine)."""
     with context.progress.step(f"List the images of {host}"):
         link = link_on(host, context)
         if engine.runtime in IMAGE_RUNTIMES:
@@ -96,47 +89,37 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         shared = image_commands.with_folders(inspected, folders)
         # Under a temporary name first: an interrupt then leaves the old image of that name.
         made = f"jlr-saving-{secrets.token_hex(8)}"
-        steps = (
-            image_commands.commit_argv(engine, record.engine_name, made, inspected, base, shared),
-            engine("tag", made, image),
-        )
-        untag = engine("rmi", made)
-        script = moved_aside(
-            engine,
-            record.engine_name,
-            " && ".join(map(command_line, steps)),
-            command_line(untag),
-            SAVE_SECONDS,
-        )
+        container = record.engine_name
+        commit = image_commands.commit_argv(engine, container, made, inspected, base, shared)
+        steps = f"{command_line(commit)} && {command_line(engine('tag', made, image))}"
+        untag = command_line(engine("rmi", made))
+        script = moved_aside(engine, container, steps, untag, SAVE_SECONDS)
         done = run_script(host, script, timeout=SAVE_SECONDS)
-        if done.status == NOT_ASIDE:
-            raise _not_aside(engine, record, done)
-        if done.status == LEFT_THERE:
-            raise _left_there(engine, record.name, done)
+        if done.status in (NOT_ASIDE, LEFT_THERE):
+            raise _secret_would_be_in_it(engine, record, done)
         if done.status != 0:
             raise commit_error(engine, record.name, image, record.host, done)
-        saved = run_script(host, command_line(image_commands.inspect_image_argv(engine, image)))
-    made_image = image_commands.read_image(saved.stdout)
+        saved = image_commands.image_on(host, engine, image)
     outside = image_commands.outside_image(inspected)
     variables = image_commands.added_variables(inspected, base)
-    return SaveReport(record.host, image, made_image.id, made_image.size, outside, variables)
+    return SaveReport(record.host, image, saved.id, saved.size, outside, variables)
 
 
-def _not_aside(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
+def _secret_would_be_in_it(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
+    message = f"cannot save `{record.name}`"
+    if failed.status == LEFT_THERE:
+        start = engine.shown("start", record.name)
+        return JlrError(
+            f"{message}: a secret of Jupyter would be in the image: {failed.complaint}",
+            hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running "
+            "one",
+        )
     memory = engine.shown("exec", record.name, "df", "/dev/shm")  # noqa: S108
     return JlrError(
-        f"cannot save `{record.name}`: Jupyter's token and keys would be in the image, because "
-        f"they cannot be moved into the container's memory: {failed.complaint}",
+        f"{message}: Jupyter's token and keys would be in the image, because they cannot be moved "
+        f"into the container's memory: {failed.complaint}",
         hint=f"`{memory}` shows whether it is full or read-only; "
         f"`jlr stop {record.host}/{record.name}` deletes them, and then it can be saved",
-    )
-
-
-def _left_there(engine: Engine, name: str, failed: Completed) -> JlrError:
-    start = engine.shown("start", name)
-    return JlrError(
-        f"cannot save `{name}`: a secret of Jupyter would be in the image: {failed.complaint}",
-        hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running one",
     )
 
 
@@ -166,20 +149,15 @@ def _inspected(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     inspect = command_line(inspect_argv(engine, record.engine_name))
     its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
-    answers = host.run(
-        {
-            "container": inspect,
-            "image": f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"',
-        }
-    )
-    if answers["container"].status != 0:
-        if "no such container" in answers["container"].stderr.lower():
-            raise NotFound(
-                f"there is no container `{record.name}` on `{record.host}`",
-                hint="`jlr list` shows the sessions",
-            )
-        raise engine_error(engine, answers["container"])
-    (container,) = document(answers["container"].stdout)
+    inspect_image = f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"'
+    answers = host.run({"container": inspect, "image": inspect_image})
+    found = answers["container"]
+    if found.status != 0 and "no such container" in found.stderr.lower():
+        missing = f"there is no container `{record.name}` on `{record.host}`"
+        raise NotFound(missing, hint="`jlr list` shows the sessions")
+    if found.status != 0:
+        raise engine_error(engine, found)
+    (container,) = document(found.stdout)
     # The image may be gone, as after `docker rmi --force`.
     (image,) = document(answers["image"].stdout) if answers["image"].status == 0 else ({},)
     return container, image

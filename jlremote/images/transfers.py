@@ -51,17 +51,12 @@ def watched(engine: Engine, argv: tuple[str, ...]) -> str:
 
 
 @dataclass
-class _Layer:
-    done: bool = False
-    moved: int = 0
-
-
-@dataclass
 class Transfer:
     """The progress of a pull or push; `complaint` has the last lines that are about no layer."""
 
     complaint: list[str] = field(default_factory=list)
-    _layers: dict[str, _Layer] = field(default_factory=dict)
+    _layers: dict[str, int] = field(default_factory=dict)  # the bytes of each that have moved
+    _done: set[str] = field(default_factory=set)  # the layers that are complete
     _now: str = ""
     _begun: str = ""
 
@@ -79,15 +74,14 @@ class Transfer:
         """Return `7 of 24 layers, 1.2 GB`, or Apptainer's step or bytes; empty before the first."""
         if not self._layers:
             return self._now
-        done = sum(layer.done for layer in self._layers.values())
-        moved = sum(layer.moved for layer in self._layers.values())
-        text = f"{done} of {len(self._layers)} layers"
+        text = f"{len(self._done)} of {len(self._layers)} layers"
+        moved = sum(self._layers.values())
         return f"{text}, {size_in_words(moved)}" if moved else text
 
     def _line(self, line: str) -> None:
         shown = _LAYER.match(line)
         if blob := _BLOB.match(line):
-            self._layers.setdefault(blob[1], _Layer()).done = blob[2] is not None
+            self._note(blob[1], done=blob[2] is not None)
         elif not shown and line and not _PODMAN_TELLS.match(line):
             self.complaint = [*self.complaint, line][-20:]
         if step := _STEP.search(line):
@@ -96,16 +90,14 @@ class Transfer:
             self._now = f"{moved[1]} of {moved[2]}"
         if not shown:
             return
-        layer = self._layers.setdefault(shown[1], _Layer())
-        layer.done = shown[2].startswith(_DONE)
-        if shown[3] and shown[2] in _MOVING:
-            layer.moved = _bytes(shown[3], shown[4])
-        elif shown[5] and shown[2] in _FETCHED:
-            layer.moved = _bytes(shown[5], shown[6])
+        self._note(shown[1], done=shown[2].startswith(_DONE))
+        if shown[3] and shown[2] in (*_MOVING, *_FETCHED):
+            amount, unit = shown.group(3, 4) if shown[2] in _MOVING else shown.group(5, 6)
+            self._layers[shown[1]] = round(number(amount) * _UNITS[unit])
 
-
-def _bytes(amount: str, unit: str) -> int:
-    return round(number(amount) * _UNITS[unit])
+    def _note(self, layer: str, *, done: bool) -> None:
+        self._layers.setdefault(layer, 0)
+        self._done = self._done | {layer} if done else self._done - {layer}
 
 
 def follow(

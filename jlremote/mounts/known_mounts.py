@@ -64,7 +64,7 @@ def _status(record: MountRecord, context: Context, *, connect: bool) -> LinkStat
 
 def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tuple[str, str | None]:
     again = f"`jlr mount {shlex.quote(str(record.local))}` mounts it again"
-    if not is_mounted(record, system):
+    if record.local not in system.mounted():
         return "unmounted", f"unmounted without jlr, or this machine was restarted; {again}"
     if not is_served(record):
         return "dead", f"its sshfs has ended; {again}"
@@ -81,14 +81,10 @@ def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tupl
 
 
 def place(path: str, system: System) -> str:
-    """Return the absolute path of a mount point, without a look into any mount.
-
-    Raises:
-        Usage: a mount cannot be there.
-    """
+    """Return the absolute path of a mount point, without a look into any mount (or `Usage`)."""
     if not path or not path.isprintable():
         raise Usage("a folder's name must not be empty or contain control characters")
-    points = {point.path for point in system.mounted()}
+    points = system.mounted()
     local = resolved(path, points)
     for point in points:
         if local.startswith(f"{point}/"):
@@ -98,14 +94,8 @@ def place(path: str, system: System) -> str:
 
 def find(path: str, system: System) -> MountRecord | None:
     """Return the record of the mount at `path`."""
-    points = {point.path for point in system.mounted()}
-    local = resolved(path, points) if path else path
+    local = resolved(path, system.mounted()) if path else path
     return next((record for record in MOUNTS.load_all() if record.local == local), None)
-
-
-def is_mounted(record: MountRecord, system: System) -> bool:
-    """Return whether an sshfs is mounted there."""
-    return any(point.path == record.local for point in system.mounted())
 
 
 def is_served(record: MountRecord) -> bool:
@@ -118,5 +108,5 @@ def bring_back(link: Link, ssh_config: Path | None) -> None:
     config = None if ssh_config is None else str(ssh_config)
     for record in MOUNTS.load_all():
         here = (record.host, record.ssh_config) == (link.name, config)
-        if here and is_mounted(record, this_system()) and is_served(record):
+        if here and record.local in this_system().mounted() and is_served(record):
             link.mount(record.name, record.remote)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import shlex
 import time
 from contextlib import ExitStack, suppress
@@ -15,17 +16,32 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.links import connect, link_of
 from jlremote.hosts.rollback import undone_on_failure
+from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, SessionRecord
 from jlremote.laptop.typed_place import host_word, resolved
 from jlremote.link.client.link import Link
-from jlremote.mounts import known_mounts, project_folder, sshfs, unmount
+from jlremote.mounts import known_mounts, sshfs, unmount
 from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.system import System, this_system
+from jlremote.place.host.contract import run_script
+from jlremote.place.runtimes.runtime import Container
+from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
-from jlremote.text import reason_of
+from jlremote.text import one_line, reason_of
+from jlremote.untrusted import Refused, absolute_path
 
 _APPEARS_SECONDS = 15.0
+_MISSING, _CLOSED = 3, 4
+
+# `pwd -P` resolves symbolic links, so that sshfs need not follow them.
+_LOOK = f"""\
+CDPATH=
+[ -d "$folder" ] || exit {_MISSING}
+cd -- "$folder" && [ -r . ] || exit {_CLOSED}
+if [ -w . ]; then echo writable; else echo closed; fi
+pwd -P
+"""
 
 
 @dataclass(frozen=True)
@@ -68,29 +84,25 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             record = _record(request, local, known, link, session, context)
         if (doubt := sshfs.warning(program)) is not None:
             context.progress.note(doubt)
-        with (
-            context.progress.step(f"Mount {record.host}:{record.remote}"),
-            undone_on_failure() as undo,
-        ):
+        step = context.progress.step(f"Mount {record.host}:{record.remote}")
+        with step, undone_on_failure() as undo:
             if known is not None:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
                 unmount.take_away(known, context, force=True)
-            _mount(program, record, link, system, undo)
+            _mount(program, record, link, system, context, undo)
     return MountReport(record, "up")
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
-    if not any(point.path == local for point in system.mounted()):
+    if local not in system.mounted():
         return False
     if known is None:
         mend = "" if system.winfsp else f"`fusermount3 -u {shlex.quote(local)}` unmounts it, or "
         raise Usage(f"another mount is at `{local}`", hint=f"{mend}choose another folder")
     if not known_mounts.is_served(known):
         return False
-    other = request.remote is not None or request.session not in (
-        *(None, known.session),
-        f"{known.host}/{known.session}",
-    )
+    names = (None, known.session, f"{known.host}/{known.session}")
+    other = request.remote is not None or request.session not in names
     if other or (request.read_only and not known.read_only):
         raise Usage(
             f"`{local}` already shows `{known.host}:{known.remote}`",
@@ -108,8 +120,7 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
         if not known.session:
             config = known.ssh_config
             return SessionRecord(known.host, "", "none", local_port=0, ssh_config=config)
-        same = sessions.find(known.host, known.session)
-        if same is not None:
+        if (same := sessions.find(known.host, known.session)) is not None:
             return same
     try:
         return session_selection.chosen(request.session, context, by_name=True)
@@ -131,72 +142,146 @@ def _record(
     context: Context,
 ) -> MountRecord:
     remote, on_host, read_only = request.remote, request.on_host, request.read_only
-    if (
-        known is not None
-        and known.of_session(session.host, session.name)
-        and request.session is None
-        and remote is None
-    ):  # only the local folder was named, so its last mount is meant
+    only_local = request.session is None and remote is None
+    if only_local and known is not None and known.of_session(session.host, session.name):
         remote, on_host, read_only = known.remote, True, read_only or known.read_only
-    folder = project_folder.find(link, session, remote, local, on_host=on_host)
-    if not folder.writable and not read_only:
-        context.progress.note(f"you may not create files in `{folder.path}` on `{session.host}`")
-    return MountRecord(
-        local=local,
-        remote=folder.path,
-        host=session.host,
-        session=session.name,
-        ssh_config=session.ssh_config,
-        read_only=read_only,
-        made=0,
-    )
+    path, writable = find(link, session, remote, local, on_host=on_host)
+    if not writable and not read_only:
+        context.progress.note(f"you may not create files in `{path}` on `{session.host}`")
+    place = (session.host, session.name, session.ssh_config)
+    return MountRecord(local, path, *place, read_only=read_only, made=0)
 
 
-def _mount(program: str, record: MountRecord, link: Link, system: System, undo: ExitStack) -> None:
-    record = replace(record, made=_prepare(record.local, system, undo))
-    undo.callback(MOUNTS.delete, record)
+def find(
+    link: Link, session: SessionRecord, remote: str | None, local: str, *, on_host: bool
+) -> tuple[str, bool]:
+    """Return the path of the folder to mount, without links, and whether the user may write there.
+
+    It is `remote`, else the session's project folder, else a namesake in the home. With `on_host`
+    an absolute `remote` is a path of the host and not of the container.
+
+    Raises:
+        NotFound: the folder is missing, or exists only in the container.
+    """
+    if remote is not None and (on_host or not remote.startswith("/")):
+        return look(link, _below_home(remote))
+    runtime, namesake = runtime_of(session), Path(local).name
+    surveyed = survey(link, runtime, session.name)
+    root = surveyed.server.root_directory if surveyed.server else ""
+    if not runtime.has_containers:
+        return look(link, remote or root or _below_home(namesake))
+    container, mount = surveyed.container, f"jlr mount {shlex.quote(local)}"
+    if container is None:
+        raise NotFound(
+            f"the container `{session.name}` is gone",
+            hint=f"`{mount} {link.name}:DIR` mounts a folder of the host",
+        )
+    for inside in (remote,) if remote else filter(None, (container.workdir, root)):
+        if (outside := host_path(container, inside)) is not None:
+            return look(link, outside, container)
+    why = _no_volume(container, remote or container.workdir)
+    if remote is None:
+        with suppress(NotFound):
+            return look(link, _below_home(namesake))
+        why += f", and `{link.name}` has no `~/{namesake}`"
+    hint = f"use `jlr cp`, or `{mount} {host_word(link.name)}:DIR` for a folder of the host"
+    raise NotFound(why, hint=hint)
+
+
+def host_path(container: Container, path: str) -> str | None:
+    """Return the host's path of a container's `path`, `None` if it lies in no volume."""
+    path = posixpath.normpath(path)
+    covering = [v for v in container.volumes if _inside(path, posixpath.normpath(v.target))]
+    if not covering:
+        return None
+    volume = max(covering, key=lambda volume: len(posixpath.normpath(volume.target)))
+    rest = posixpath.relpath(path, volume.target)
+    return posixpath.normpath(posixpath.join(volume.source, rest))
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _no_volume(container: Container, path: str) -> str:
+    shown = [one_line(f"{v.target} (on the host {v.source})") for v in container.volumes]
+    if not shown:
+        return f"`{container.name}` has no volumes, and only volumes can be mounted"
+    return f"`{one_line(path)}` of `{container.name}` is in none of its volumes: {', '.join(shown)}"
+
+
+def _below_home(path: str) -> str:
+    if path == "~" or path.startswith(("/", "~/")):
+        return path
+    return f"~/{path}"
+
+
+def look(link: Link, path: str, container: Container | None = None) -> tuple[str, bool]:
+    """Look at a folder of the host; `container` is one of which it is a volume."""
+    quoted = f'"$HOME"/{shlex.quote(path[2:])}' if path[:1] == "~" else shlex.quote(path)
+    done = run_script(link, f"folder={quoted}\n{_LOOK}")
+    if done.status in (_MISSING, _CLOSED):
+        why = "may not be read" if done.status == _CLOSED else "is missing or out of reach"
+        raise NotFound(
+            f"the folder `{one_line(path)}` {why} on `{link.name}`", hint=_advice(path, container)
+        )
+    writable, _, physical = done.stdout.partition("\n")
+    try:
+        return absolute_path(physical.removesuffix("\n")), writable == "writable"
+    except Refused as odd:
+        raise Usage(f"cannot mount the folder: {odd}", hint="rename it on the host") from odd
+
+
+def _advice(path: str, container: Container | None) -> str | None:
+    for volume in container.volumes if container else ():
+        if volume.name and _inside(path, volume.source):
+            return (
+                f"the engine keeps the volume `{volume.name}` where only root may look; "
+                "give the container a folder of yours: `--volume ~/FOLDER:TARGET`"
+            )
+    return None
+
+
+def _mount(
+    program: str,
+    record: MountRecord,
+    link: Link,
+    system: System,
+    context: Context,
+    undo: ExitStack,
+) -> None:
+    _check_folder(record.local)
+    folder = Path(record.local)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    record = replace(record, made=len(missing) if folder.name else 0)
     MOUNTS.save(record)  # before sshfs runs, so that every mount of ours has a record
-    undo.callback(link.unmount, record.name)
+    undo.callback(unmount.take_away, record, context, force=True)
+    _prepare(folder, system)
     link.mount(record.name, record.remote)
-    undo.callback(_take_back, record, system)
-    command = sshfs.argv(program, record, system.options)
-    complaint = sshfs.start(command, sshfs.environment(link.mount_socket))
+    complaint = sshfs.start(program, record, link.mount_socket, system.options)
     if complaint is not None or not _appears(record, system):
         raise _failed(record, link, complaint)
+
+
+def _prepare(folder: Path, system: System) -> None:
+    if not folder.name:  # a drive
+        return
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if system.winfsp:  # which makes it, and takes it away
+            folder.rmdir()
+    except OSError as error:
+        raise JlrError(f"cannot create `{folder}`: {reason_of(error)}") from error
 
 
 def _appears(record: MountRecord, system: System) -> bool:
     """Wait until it is mounted: WinFsp does it after sshfs has gone to the background."""
     limit = time.monotonic() + _APPEARS_SECONDS
-    while not (mounted := known_mounts.is_mounted(record, system)):
+    while not (mounted := record.local in system.mounted()):
         if not known_mounts.is_served(record) or time.monotonic() > limit:
             break
         time.sleep(0.05)
     return mounted
-
-
-def _take_back(record: MountRecord, system: System) -> None:
-    if known_mounts.is_mounted(record, system):
-        system.unmount(record.local, lazily=True)
-    sshfs.end(record.name)
-
-
-def _prepare(local: str, system: System, undo: ExitStack) -> int:
-    _check_folder(local)
-    folder = Path(local)
-    if not folder.name:  # a drive
-        return 0
-    missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
-    for path in missing:
-        undo.callback(_remove_empty, path)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if system.winfsp:  # which makes it, and takes it away
-            undo.callback(folder.mkdir, exist_ok=True)
-            folder.rmdir()
-    except OSError as error:
-        raise JlrError(f"cannot create `{local}`: {reason_of(error)}") from error
-    return len(missing)
 
 
 def _check_folder(local: str) -> None:
@@ -211,11 +296,6 @@ def _check_folder(local: str) -> None:
                 f"`{local}` is not empty, and the mount would hide what is in it",
                 hint="choose another folder",
             )
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # it was not created, or is in use
-        folder.rmdir()
 
 
 def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:

@@ -37,11 +37,13 @@ def argv(program: str, mount: MountRecord, extra: tuple[str, ...] = ()) -> tuple
     host mean nothing here, and the remote user's files appear as the local user's. As is FUSE's
     default, no other user may look into the mount.
     """
-    # sshfs splits this at blanks and knows no quotes; paths travel in the `environment`.
+    # sshfs splits this at blanks and knows no quotes; paths travel in the environment.
     connector = f"{Path(sys.executable).name} -P -m {CONNECTOR} {mount.name}"
+    # For libfuse a comma begins the next option.
+    source = f"{mount.host}:{mount.remote}".replace("\\", "\\\\").replace(",", "\\,")
     options = [
         f"ssh_command={connector}",
-        f"fsname={_escaped(f'{mount.host}:{mount.remote}')}",
+        f"fsname={source}",
         *("reconnect", "idmap=user", "nosuid", "nodev"),
         *(("ro",) if mount.read_only else ()),
         # It refuses every link with `..`; the link judges them, see `ssh.forward.sftp_links`.
@@ -53,20 +55,15 @@ def argv(program: str, mount: MountRecord, extra: tuple[str, ...] = ()) -> tuple
     return (program, "-o", ",".join(options), f"jlr:{mount.remote}", local)
 
 
-def _escaped(value: str) -> str:
-    """Escape an option's value for libfuse, where a comma begins the next option."""
-    return value.replace("\\", "\\\\").replace(",", "\\,")
+def start(program: str, mount: MountRecord, door: Path, extra: tuple[str, ...]) -> str | None:
+    """Run sshfs, which goes to the background; return its complaint if it cannot mount.
 
-
-def environment(door: Path) -> dict[str, str]:
-    """Return the environment for sshfs; `door` is the path of the link's socket for mounts."""
+    `door` is the path of the link's socket for mounts.
+    """
     python = str(Path(sys.executable).parent)
     path = os.pathsep.join([python, os.environ.get("PATH", os.defpath)])
-    return {**os.environ, "PATH": path, DOOR_VARIABLE: str(door)}
-
-
-def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
-    """Run sshfs, which goes to the background; return its complaint if it cannot mount."""
+    environment = {**os.environ, "PATH": path, DOOR_VARIABLE: str(door)}
+    command = argv(program, mount, extra)
     return refusal(command, START_SECONDS, env=environment, cwd="/", **detached())
 
 

@@ -10,9 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -41,27 +40,6 @@ _WINDOWS = (
 )
 
 
-@dataclass(frozen=True)
-class MountPoint:
-    """A mounted file system."""
-
-    path: str  # where it is mounted
-    kind: str  # its type, `fuse.sshfs` for ours
-    source: str  # the name that it gives itself
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A program that `works in`, `has a file open in` or `runs from` a mount (`how`)."""
-
-    pid: int
-    name: str
-    how: str
-
-    def __str__(self) -> str:
-        return f"{self.name} (process {self.pid}) {self.how} it"
-
-
 class Linux:
     """Linux: FUSE 3, `fusermount3`, and `/proc`, where a look at a mount cannot hang."""
 
@@ -84,10 +62,9 @@ class Linux:
             )
         return program
 
-    def mounted(self) -> list[MountPoint]:
-        """Return the mounts of sshfs, from `/proc/self/mountinfo`."""
-        points = read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
-        return [point for point in points if point.kind == "fuse.sshfs"]
+    def mounted(self) -> list[str]:
+        """Return the paths where an sshfs is mounted, from `/proc/self/mountinfo`."""
+        return read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
         """Unmount, or take the path out of the tree `lazily` although programs use it.
@@ -100,14 +77,17 @@ class Linux:
             return "`fusermount3` is not installed"
         return refusal((program, "-u", *(("-z",) if lazily else ()), "--", path))
 
-    def holders(self, path: str) -> list[Holder]:
-        """Return the programs that use a mount, as far as the user may see them."""
+    def holders(self, path: str) -> list[str]:
+        """Return in words which programs use a mount, as far as the user may see them."""
         holders = []
         for process in _PROCESSES.iterdir():
-            if process.name.isdigit() and process.name != str(os.getpid()):
-                how = _use(process, path)
-                if how is not None:
-                    holders.append(Holder(int(process.name), _name(process), how))
+            if not process.name.isdigit() or process.name == str(os.getpid()):
+                continue
+            if (how := _use(process, path)) is not None:
+                name = "a program"
+                with suppress(OSError):
+                    name = (process / "comm").read_text("utf-8", "replace").strip()
+                holders.append(f"{name} (process {process.name}) {how} it")
         return holders
 
 
@@ -123,12 +103,12 @@ class MacOS:
             raise JlrError("`sshfs` is not installed", hint=_MACFUSE)
         return program
 
-    def mounted(self) -> list[MountPoint]:
+    def mounted(self) -> list[str]:
         """Read the table of getfsstat(2), which does not ask the file systems."""
         import psutil
 
         return [
-            MountPoint(partition.mountpoint, partition.fstype, partition.device)
+            partition.mountpoint
             for partition in psutil.disk_partitions(all=True)
             if partition.fstype.startswith(_KINDS)
         ]
@@ -137,7 +117,7 @@ class MacOS:
         """Run `umount`, with force where Linux would unmount lazily."""
         return refusal(("/sbin/umount", *(("-f",) if lazily else ()), "--", path))
 
-    def holders(self, path: str) -> list[Holder]:
+    def holders(self, path: str) -> list[str]:
         """Return the programs that work in a mount, as far as the system shows them."""
         return _working_in(path)
 
@@ -162,18 +142,18 @@ class Windows:
             raise JlrError("`sshfs.exe` of SSHFS-Win is not installed", hint=_WINDOWS)
         return program
 
-    def mounted(self) -> list[MountPoint]:
+    def mounted(self) -> list[str]:
         """Return all drives, and the folders of known mounts that lead elsewhere."""
         from jlremote.laptop.windows import drives
 
         known = (record.local for record in MOUNTS.load_all() if Path(record.local).name)
-        return [MountPoint(path, "", "") for path in (*drives(), *filter(_leads_elsewhere, known))]
+        return [*drives(), *filter(_leads_elsewhere, known)]
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
         """Permit it, if no program works there; the end of sshfs then unmounts."""
         return "it is busy" if not lazily and self.holders(path) else None
 
-    def holders(self, path: str) -> list[Holder]:
+    def holders(self, path: str) -> list[str]:
         return _working_in(path)
 
 
@@ -191,22 +171,22 @@ def _install_hint() -> str:
     text = ""
     with suppress(OSError):
         text = _OS_RELEASE.read_text("utf-8")
-    [line] = installation.commands(
-        "sshfs", installation.distribution_of(installation.os_release(text))
-    )
+    distribution = installation.distribution_of(installation.os_release(text))
+    [line] = installation.commands("sshfs", distribution)
     if line.startswith("https://"):
         return f"{line} says how; the package is called `sshfs` or `fuse-sshfs`"
     return f"`{line}` installs it"
 
 
-def _working_in(path: str) -> list[Holder]:
+def _working_in(path: str) -> list[str]:
     import psutil
 
     holders = []
     for process in psutil.process_iter(["name", "cwd"]):
         folder = process.info["cwd"] or ""
         if folder == path or folder.startswith((f"{path}/", f"{path}\\")):
-            holders.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
+            name = process.info["name"] or "a program"
+            holders.append(f"{name} (process {process.pid}) works in it")
     return holders
 
 
@@ -217,51 +197,34 @@ def _leads_elsewhere(path: str) -> bool:
 
 
 def _use(process: Path, mount: str) -> str | None:
-    if any(_inside(target, mount) for target in _targets([process / "cwd", process / "root"])):
-        return "works in"
-    if any(_inside(target, mount) for target in _targets(_entries(process / "fd"))):
-        return "has a file open in"
-    if any(_inside(target, mount) for target in _targets([process / "exe"])):
-        return "runs from"
+    files: list[Path] = []
+    with suppress(OSError):  # it has ended, or is another user's
+        files = list((process / "fd").iterdir())
+    ways = {
+        "works in": [process / "cwd", process / "root"],
+        "has a file open in": files,
+        "runs from": [process / "exe"],
+    }
+    for how, links in ways.items():
+        for link in links:
+            with suppress(OSError):
+                if f"{link.readlink()}/".startswith(f"{mount}/"):
+                    return how
     return None
 
 
-def _entries(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return list(folder.iterdir())
-    return []
+def read_mountinfo(content: bytes) -> list[str]:
+    """Return where a `mountinfo` file, proc(5), has an sshfs; the latest last.
 
-
-def _targets(links: list[Path]) -> Iterator[str]:
-    for link in links:
-        with suppress(OSError):
-            yield str(link.readlink())
-
-
-def _inside(path: str, mount: str) -> bool:
-    return path == mount or path.startswith(f"{mount}/")
-
-
-def _name(process: Path) -> str:
-    with suppress(OSError):
-        return (process / "comm").read_text("utf-8", "replace").strip()
-    return "a program"
-
-
-def read_mountinfo(content: bytes) -> list[MountPoint]:
-    """Return the mounts of a `mountinfo` file, proc(5), the latest last."""
+    The kernel writes blanks and backslashes as octal numbers.
+    """
     points = []
     for line in content.splitlines():
         before, _, after = line.partition(b" - ")
-        path, (kind, source) = before.split()[4], after.split()[:2]
-        points.append(MountPoint(_text(path), _text(kind), _text(source)))
+        if after.startswith(b"fuse.sshfs "):
+            path = _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), before.split()[4])
+            points.append(os.fsdecode(path))
     return points
-
-
-def _text(field: bytes) -> str:
-    """Decode a field, in which the kernel writes blanks and backslashes as octal numbers."""
-    plain = _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), field)
-    return os.fsdecode(plain)
 
 
 def resolved(path: str, mounted: Collection[str]) -> str:

@@ -13,9 +13,9 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
 from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.mounts import known_mounts, sshfs
-from jlremote.mounts.system import Holder, this_system
-from jlremote.selection import destruction
-from jlremote.selection.destruction import Destruction
+from jlremote.mounts.system import this_system
+from jlremote.selection.destruction import Destruction, confirm
+from jlremote.text import listed
 
 _SHOWN = 5
 
@@ -32,8 +32,7 @@ def unmount(local: str, context: Context, *, force: bool = False, yes: bool = Fa
     if record is None:
         raise NotFound(f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows the mounts")
     if force:
-        planned = Destruction(f"Unmount {record.local}?", _losses(record))
-        destruction.confirm(planned, context, yes=yes)
+        confirm(Destruction(f"Unmount {record.local}?", _losses(record)), context, yes=yes)
     _unmount(record, context, force=force)
     return record.local
 
@@ -46,7 +45,7 @@ def losses_of_session(host: str, session: str) -> tuple[str, ...]:
 
 def _losses(record: MountRecord) -> tuple[str, ...]:
     system = this_system()
-    if not (known_mounts.is_mounted(record, system) and known_mounts.is_served(record)):
+    if record.local not in system.mounted() or not known_mounts.is_served(record):
         return ()
     holders = system.holders(record.local)
     return tuple(f"the mount {record.local}: {holder}" for holder in holders)
@@ -63,8 +62,7 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
     refused: list[JlrError] = []
     known = MOUNTS.load_all()
     losses = tuple(f"the mount {record.local} of {record.host}" for record in known)
-    planned = Destruction("Unmount all of them?", losses)
-    destruction.confirm(planned, context, yes=yes)
+    confirm(Destruction("Unmount all of them?", losses), context, yes=yes)
     for record in known:
         try:
             _unmount(record, context, force=force)
@@ -89,12 +87,12 @@ def unmount_session(host: str, session: str, context: Context, *, force: bool) -
     return sentences
 
 
-def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
+def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[str]:
     with FileLock(MOUNTS.folder() / "lock", mode=0o600):
         return take_away(record, context, force=force)
 
 
-def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
+def take_away(record: MountRecord, context: Context, *, force: bool) -> list[str]:
     """Remove a mount with its sshfs, its record and the folder made for it.
 
     Return the programs that lost the folder by `force`.
@@ -103,14 +101,15 @@ def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Hol
         Busy: programs use it.
     """
     system = this_system()
-    users: list[Holder] = []
-    if known_mounts.is_mounted(record, system):
+    users: list[str] = []
+    complaint = None
+    if record.local in system.mounted():
         complaint = system.unmount(record.local, lazily=False)
-        if complaint is not None:
-            users = system.holders(record.local)
-            complaint = system.unmount(record.local, lazily=True) if force else complaint
-        if complaint is not None and known_mounts.is_mounted(record, system):
-            raise _refusal(record, complaint, users)
+    if complaint is not None:
+        users = system.holders(record.local)
+        complaint = system.unmount(record.local, lazily=True) if force else complaint
+    if complaint is not None and record.local in system.mounted():
+        raise _refusal(record, complaint, users)
     sshfs.end(record.name, patience=0.0 if system.winfsp else sshfs.END_SECONDS)
     link_of(record, context).unmount(record.name)
     MOUNTS.delete(record)
@@ -123,7 +122,7 @@ def take_away(record: MountRecord, context: Context, *, force: bool) -> list[Hol
     return users
 
 
-def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrError:
+def _refusal(record: MountRecord, complaint: str, users: list[str]) -> JlrError:
     if "busy" not in complaint.lower():
         return JlrError(f"cannot unmount `{record.local}`: {complaint}")
     return Busy(
@@ -133,7 +132,5 @@ def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrErr
     )
 
 
-def _named(users: list[Holder]) -> str:
-    named = [str(user) for user in users[:_SHOWN]]
-    more = f", and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
-    return ", ".join(named) + more if named else "a program of another user uses it"
+def _named(users: list[str]) -> str:
+    return listed(users, _SHOWN) or "a program of another user uses it"

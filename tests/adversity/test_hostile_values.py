@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
 from jlremote.gpus import snapshot
-from jlremote.images import file_scripts, image_commands, removal
-from jlremote.images.build_log import BuildLog
+from jlremote.images import image_commands, image_files, removal
+from jlremote.images.build import BuildLog
 from jlremote.images.transfers import Transfer
 from jlremote.jobs import engine_jobs
 from jlremote.jupyter import activity, locate
@@ -229,7 +229,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
         kept_jobs.read,
         "\x1f".join(("a", "c", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
     ),
-    "image files": (file_scripts.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
+    "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
     "probe": (read_probe, probed(server(), status="1")),
     "tcp": (addresses.read_listeners, listening()),

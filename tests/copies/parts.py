@@ -7,7 +7,7 @@ import selectors
 import stat
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +15,17 @@ from jlremote.copies import tar_fetch, tar_send
 from jlremote.copies.exchange import CopyPlace, CopyReport, plain_errors
 from jlremote.copies.names import RemotePath
 from jlremote.errors import LinkLost
+from tests.cli.terminal import Terminal
+from tests.lab.laptop import PROGRAMS, Laptop
 from tests.stories.parts import Notes
+
+
+@contextmanager
+def on_terminal(owner: Laptop, *words: str) -> Iterator[Terminal]:
+    """Run jlr on a terminal."""
+    jlr, environment = str(PROGRAMS / "jlr"), owner.environment | {"TERM": "xterm-256color"}
+    with closing(Terminal((jlr, *words), environment=environment)) as terminal:
+        yield terminal
 
 
 def same(one: Path, other: Path) -> None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jlremote.copies.local_tree import leads_out
-from tests.cli.terminal import Terminal
-from tests.copies.parts import same
+from tests.copies.parts import on_terminal, same
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
@@ -87,56 +84,11 @@ def test_a_tree_goes_into_folders_of_odd_names_again_and_again(
     assert "Permission denied" in refused.stderr
 
 
-def test_what_is_sent_has_no_setuid_and_obeys_umask_there(
-    owner: Laptop, account: Account, tmp_path: Path
-) -> None:
-    (tmp_path / "modes").mkdir()
-    for name, mode in (("set", 0o6755), ("open", 0o666)):
-        (tmp_path / "modes" / name).touch()
-        (tmp_path / "modes" / name).chmod(mode)
-    for option, opened in (("-r", 0o644), ("-rp", 0o666)):
-        sent = owner.jlr("cp", option, str(tmp_path / "modes"), f"lab:modes{option}")
-        assert sent.status == 0, sent
-        for name, mode in (("set", 0o755), ("open", opened)):
-            path = account.home / f"modes{option}" / name
-            assert stat.S_IMODE(path.stat().st_mode) == mode, path
-
-
-def test_a_folder_goes_under_a_new_name_or_into_one_that_is_there(
-    owner: Laptop, account: Account, tmp_path: Path
-) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "file").write_text("one", encoding="utf-8")
-    for target, file in (("-n", "-n/file"), ("~/-n", "-n/source/file"), ("-n/", "-n/source/file")):
-        sent = owner.jlr("cp", "-r", f"{source}/", f"lab:{target}")
-        assert sent.status == 0, sent
-        assert (account.home / file).read_text("utf-8") == "one"
-        (account.home / file).unlink()
-    (account.home / "-n" / "source" / "kept").write_text("two", encoding="utf-8")
-    (account.home / "led").symlink_to("-n/source")
-    for path, file in (("~/-n/source", "new/kept"), ("led/", "new/led/kept")):
-        got = owner.jlr("cp", "-r", f"lab:{path}", str(tmp_path / "new"))
-        assert got.status == 0, got
-        assert (tmp_path / file).read_text("utf-8") == "two"
-    (account.home / "taken").touch()
-    for words, status, told in (
-        ((f"{source}", "lab:taken"), 6, "is not a folder"),
-        ((f"{source}", "lab:none/"), 6, "is not a folder"),
-        (("lab:none", f"{tmp_path}/other"), 6, "there is no file"),
-    ):
-        failed = owner.jlr("cp", "-r", *words)
-        assert failed.status == status, failed
-        assert told in failed.stderr, failed
-    assert not (tmp_path / "other").exists()
-
-
 @pytest.mark.parametrize(
     ("way", "end"),
     [
         *(("up", "loss"), ("down", "ctrl-c")),
-        *(LONG("up", "disconnect"), LONG("up", "ctrl-c")),
-        *(LONG("down", "loss"), LONG("down", "disconnect")),
+        *(LONG("up", "ctrl-c"), LONG("down", "loss"), LONG("down", "disconnect")),
     ],
 )
 def test_a_file_that_was_interrupted_leaves_nothing(
@@ -150,9 +102,7 @@ def test_a_file_that_was_interrupted_leaves_nothing(
         file.truncate(4_000_000_000)
     os.chown(source, *account.home.stat()[4:6])
     words = (str(source), "lab:folder") if way == "up" else (f"lab:{source}", str(folder))
-    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", *words)
-    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
-    try:
+    with on_terminal(owner, "cp", *words) as terminal:
         wait_until(
             lambda: list(folder.rglob(f"{source.name}*")) or list(folder.rglob("0")), "a part", 60
         )
@@ -163,8 +113,6 @@ def test_a_file_that_was_interrupted_leaves_nothing(
         else:
             terminal.type("\x03")
         assert terminal.process.wait(60) == (130 if end == "ctrl-c" else 5)
-    finally:
-        terminal.close()
     source.unlink()
     wait_until(lambda: not list(folder.iterdir()), "nothing", 60)
 
@@ -200,16 +148,12 @@ def test_a_folder_that_is_sent_is_told_before_a_disconnect_and_then_leaves_nothi
     os.chown(there, *account.home.stat()[4:6])
     with (source / "large").open("wb") as file:
         file.truncate(4_000_000_000)
-    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", "-r", str(source), f"lab:{there}")
-    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
-    try:
+    with on_terminal(owner, "cp", "-r", str(source), f"lab:{there}") as terminal:
         wait_until(lambda: list(there.rglob("large")), "the first bytes", 60)
         told = owner.jlr("disconnect", "lab")
         assert "this would be lost: a copy of files in lab\n" in told.stderr, told
         assert owner.jlr("disconnect", "lab", "--yes").status == 0
         assert terminal.process.wait(60) == 5
-    finally:
-        terminal.close()
     wait_until(lambda: not list(there.iterdir()), "nothing", 60)
 
 
@@ -217,16 +161,12 @@ def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> N
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(300 << 20)
-    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", str(large), "lab:large")
-    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
-    try:
+    with on_terminal(owner, "cp", str(large), "lab:large") as terminal:
         terminal.wait_for(" of 315 MB, ")
         terminal.wait_for("/s, ")
         terminal.wait_for("/s, 0:0")
         terminal.wait_for("copied 1 file, 315 MB")
         assert terminal.process.wait(60) == 0
-    finally:
-        terminal.close()
 
 
 def test_what_cannot_be_is_told(owner: Laptop, inside: Container, tmp_path: Path) -> None:

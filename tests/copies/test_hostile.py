@@ -16,7 +16,6 @@ import pytest
 
 from jlremote.copies.names import RemotePath
 from jlremote.errors import JlrError
-from jlremote.remote import sending
 from tests.copies.parts import Answering, fetch
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
@@ -114,24 +113,19 @@ def sandbox(owner: Laptop, inside: Container, tmp_path: Path) -> Iterator[Sandbo
 
 
 ONE = archive(member("evil/.bash_profile"))
+NOTES, RUNS = "x:/root/notes.txt", ("-r", "x:runs")
+TWO = archive(member("notes.txt"), member(".bash_profile"))
+LONGER = member("n", size=40, data=b"x" * 4000) + bytes(1024)
+EMPTY, SUB = archive(member("./", FOLDER)), member("./a", FOLDER)
 NOT_ASKED = {
-    "an absolute name": (("x:/root/notes.txt",), b"f 0 0 /evil/.bash_profile\0\0" + ONE),
-    "a hidden name": (("x:/root/notes.txt",), b"f 0 0 /root/.bash_profile\0\0" + ONE),
-    "a parent": (("x:/root/notes.txt",), b"f 0 0 /root/..\0\0" + ONE),
-    "a second file": (
-        ("x:/root/notes.txt",),
-        b"f 0 0 /root/notes.txt\0\0" + archive(member("notes.txt"), member(".bash_profile")),
-    ),
-    "a second archive": (("x:/root/notes.txt",), b"f 0 0 /root/notes.txt\0\0" + ONE + ONE),
+    "an absolute name": ((NOTES,), b"f 0 0 /evil/.bash_profile\0\0" + ONE),
+    "a hidden name": ((NOTES,), b"f 0 0 /root/.bash_profile\0\0" + ONE),
+    "a parent": ((NOTES,), b"f 0 0 /root/..\0\0" + ONE),
+    "a second file": ((NOTES,), b"f 0 0 /root/notes.txt\0\0" + TWO),
+    "a second archive": ((NOTES,), b"f 0 0 /root/notes.txt\0\0" + ONE + ONE),
     "the file twice": (("x:n",), b"f 0 0 n\0f 0 0 n\0\0" + ONE + ONE),
-    "a link as the file": (
-        ("x:n",),
-        b"f 0 0 n\0\0" + archive(member("n", LINK, "/etc/passwd")),
-    ),
-    "a file longer than told": (
-        ("x:n",),
-        b"f 0 0 n\0\0" + member("n", size=40, data=b"x" * 4000) + bytes(1024),
-    ),
+    "a link as the file": (("x:n",), b"f 0 0 n\0\0" + archive(member("n", LINK, "/etc/passwd"))),
+    "a file longer than told": (("x:n",), b"f 0 0 n\0\0" + LONGER),
     "a file shorter than told": (("x:n",), b"f 0 0 n\0\0" + member("n", size=4000)),
     "a number of no source": (("x:n",), b"f 1 0 n\0\0" + ONE),
     "a number that is none": (("x:n",), b"f " + b"9" * 5000 + b" 0 n\0\0" + ONE),
@@ -141,45 +135,28 @@ NOT_ASKED = {
     "what the pattern does not match": (("x:*.txt",), b"f 0 0 a.txt\0f 0 0 .x.txt\0\0" + ONE + ONE),
     "a folder for a part of the pattern": (("x:r*/*.txt",), b"f 0 0 .ssh/a.txt\0\0" + ONE),
     "a deeper name than the pattern's": (("x:*",), b"f 0 0 .ssh/keys\0\0" + ONE),
-    "a parent for a pattern": (("-r", "x:*/*"), b"d 0 0 a/..\0\0" + archive(member("./", FOLDER))),
-    "a slash for a pattern": (("-r", "x:*"), b"d 0 0 /\0\0" + archive(member("./", FOLDER))),
-    "another folder": (("-r", "x:runs"), b"d 0 1 /evil/.ssh\0\0" + archive(member("./", FOLDER))),
+    "a parent for a pattern": (("-r", "x:*/*"), b"d 0 0 a/..\0\0" + EMPTY),
+    "a slash for a pattern": (("-r", "x:*"), b"d 0 0 /\0\0" + EMPTY),
+    "another folder": (RUNS, b"d 0 1 /evil/.ssh\0\0" + EMPTY),
     "a folder without -r": (("x:runs",), folder(member("./a"))),
-    "an absolute member": (("-r", "x:runs"), folder(member("/tmp/evil"))),
-    "a member of the parent": (("-r", "x:runs"), folder(member("./../.bash_profile"))),
-    "a member through a folder": (
-        ("-r", "x:runs"),
-        folder(member("./a", FOLDER), member("./a/../../.bash_profile")),
-    ),
-    "an empty part": (("-r", "x:runs"), folder(member("./a", FOLDER), member("./a//b"))),
-    "a link and a file through it": (
-        ("-r", "x:runs"),
-        folder(member("./l", LINK, "."), member("./l/../.bash_profile"), member("./l/x")),
-    ),
-    "a link into the folder and a file through it": (
-        ("-r", "x:runs"),
-        folder(member("./a", FOLDER), member("./l", LINK, "a"), member("./l/x")),
-    ),
-    "a link and a folder of one name": (
-        ("-r", "x:runs"),
-        folder(member("./l", LINK, "a"), member("./l", FOLDER), member("./l/x")),
-    ),
-    "a file twice": (("-r", "x:runs"), folder(member("./a"), member("./a"))),
-    "another name of a file outside": (
-        ("-r", "x:runs"),
-        folder(member("./a", HARD, "../.bash_profile")),
-    ),
-    "another name of a link": (
-        ("-r", "x:runs"),
-        folder(member("./l", LINK, "x"), member("./a", HARD, "l")),
-    ),
-    "a nest of folders": (("-r", "x:runs"), folder(member("./" + "a/" * 300, FOLDER))),
-    "a name with a null byte": (
-        ("-r", "x:runs"),
-        folder(member("x", b"x", data=b"")[:124] + b"00000000024\0" + bytes(1)),
-    ),
-    "what is no archive": (("-r", "x:runs"), b"d 0 1 runs\0\0" + b"evil" * 4096),
+    "what is no archive": (RUNS, b"d 0 1 runs\0\0" + b"evil" * 4096),
 }
+IN_A_FOLDER = {
+    "an absolute member": (member("/tmp/evil"),),
+    "a member of the parent": (member("./../.bash_profile"),),
+    "a member through a folder": (SUB, member("./a/../../.bash_profile")),
+    "an empty part": (SUB, member("./a//b")),
+    "a link and a file through it": (member("./l", LINK, "."), member("./l/x")),
+    "a link and the parent through it": (member("./l", LINK, "."), member("./l/../.bash_profile")),
+    "a link into the folder": (SUB, member("./l", LINK, "a"), member("./l/x")),
+    "a link and a folder of one name": (member("./l", LINK, "a"), member("./l", FOLDER)),
+    "a file twice": (member("./a"), member("./a")),
+    "another name of a file outside": (member("./a", HARD, "../.bash_profile"),),
+    "another name of a link": (member("./l", LINK, "x"), member("./a", HARD, "l")),
+    "a nest of folders": (member("./" + "a/" * 300, FOLDER),),
+    "a null byte": (member("x", b"x", data=b"")[:124] + b"00000000024\0" + bytes(1),),
+}
+NOT_ASKED |= {what: (RUNS, folder(*members)) for what, members in IN_A_FOLDER.items()}
 
 
 @pytest.mark.parametrize("what", NOT_ASKED)
@@ -202,28 +179,6 @@ def test_a_file_gets_the_name_that_was_typed(sandbox: Sandbox) -> None:
     refused = sandbox.cp(source)
     assert (refused.status, "refused what the host sent" in refused.stderr) == (1, True), refused
     assert sandbox.files() == PRECIOUS | {"notes.txt": "evil"}
-
-
-def test_a_hostile_sftp_server_is_not_asked(sandbox: Sandbox) -> None:
-    """It says that `notes.txt` is really called `.bash_profile`."""
-    inside = sandbox.container
-    lie = 'b"/evil/.bash_profile"'
-    program = sending.program("jlremote.remote.sftp")
-    assert program.count("os.path.realpath(r.path())") == 1
-    server = program.replace("os.path.realpath(r.path())", lie)
-    inside.execute("rm", "-f", "/usr/local/sbin/sh")
-    install(inside, "sftp-server", f"#!/usr/bin/python3\n{server}")
-    script = (
-        "mkdir -p /usr/lib/openssh; mv /usr/local/sbin/sftp-server /usr/lib/openssh;"
-        "echo evil >/evil/.bash_profile; echo notes >/root/notes.txt"
-    )
-    inside.execute("sh", "-c", script)
-    try:
-        done = sandbox.cp(f"{inside.name}:/root/notes.txt")
-    finally:
-        inside.execute("rm", "/usr/lib/openssh/sftp-server")
-    assert done.status == 0, done
-    assert sandbox.files() == PRECIOUS | {"notes.txt": "notes\n"}
 
 
 def test_modes_are_stripped_and_what_is_no_file_is_left_out(sandbox: Sandbox) -> None:

@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from jlremote.copies import job_folder
-from jlremote.copies.job_folder import check_patterns, sent_first
+from jlremote.copies import cp
+from jlremote.copies.cp import check_patterns, sent_first
 from jlremote.copies.sync import Synced, SyncRequest
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
@@ -31,7 +31,7 @@ def sent(
         return result
 
     monkeypatch.setattr("jlremote.copies.sync.sync", sync)
-    monkeypatch.setattr(job_folder, "host_word", str)
+    monkeypatch.setattr(cp, "host_word", str)
     done, folder = sent_first(request, Path("proj"), cast("Context", None))
     assert (folder.where, folder.path) == (asked[0].where, result.into)
     return asked[0], done

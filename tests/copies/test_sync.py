@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,8 +16,7 @@ from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.local_tree import read_tree
 from jlremote.copies.sync import SyncRequest, exchanged
 from jlremote.errors import JlrError, Usage
-from tests.cli.terminal import Terminal
-from tests.copies.parts import Answering, LocalPlace
+from tests.copies.parts import Answering, LocalPlace, on_terminal
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import PROGRAMS, Laptop
@@ -193,9 +191,7 @@ def test_with_watch_what_is_saved_is_there_within_seconds_also_after_a_loss(
     owner: Laptop, sshd: SSHServer, account: Account, proj: Path
 ) -> None:
     there = account.home / "watched"
-    jlr = (str(Path(sys.executable).with_name("jlr")), "sync", str(proj), "lab:watched", "--watch")
-    terminal = Terminal(jlr, environment=owner.environment)
-    try:
+    with on_terminal(owner, "sync", str(proj), "lab:watched", "--watch") as terminal:
         wait_until((there / "kept.log").exists, "the first sync", 60)
         for number in range(3):
             (proj / "kept.log").write_text(f"{number}")
@@ -207,19 +203,11 @@ def test_with_watch_what_is_saved_is_there_within_seconds_also_after_a_loss(
         wait_until(lambda: not (there / "new").exists(), "its end", 20)
         terminal.type("\x03")
         assert terminal.process.wait(60) == 130
-    finally:
-        terminal.close()
 
 
 def test_more_folders_than_the_system_watches_are_told(owner: Laptop, proj: Path) -> None:
-    limited = (
-        "unshare",
-        "-Ur",
-        "sh",
-        "-c",
-        'echo 1 >/proc/sys/user/max_inotify_watches; "$@"',
-        "-",
-    )
+    limit = 'echo 1 >/proc/sys/user/max_inotify_watches; "$@"'
+    limited = ("unshare", "-Ur", "sh", "-c", limit, "-")
     told = owner.run(*limited, str(PROGRAMS / "jlr"), "sync", str(proj), "lab:many", "--watch")
     assert told.status == 1, told
     assert "file watch limit reached\nhint: `sudo sysctl" in told.stderr, told
@@ -234,8 +222,7 @@ def test_two_that_watch_into_one_folder_lose_no_file_of_either(
     with ExitStack() as stack:
 
         def watch(folder: Path, first: Path) -> None:
-            jlr = (str(PROGRAMS / "jlr"), "sync", str(folder), "lab:both", "--watch")
-            stack.callback(Terminal(jlr, environment=owner.environment).close)
+            stack.enter_context(on_terminal(owner, "sync", str(folder), "lab:both", "--watch"))
             wait_until(first.exists, "the first sync", 60)
 
         watch(proj, saved)

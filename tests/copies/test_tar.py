@@ -150,9 +150,11 @@ def test_where_files_and_folders_go_there(place: LocalPlace, tmp_path: Path) -> 
     place.send(tmp_path / "file", into="~/is/-n")
     place.send(tmp_path / "file", tmp_path / "folder", into=f"{place.home}/is")
     place.send(tmp_path / "folder", into="is/new")
+    place.send(tmp_path / "folder", into="-n")
     found = sorted(str(path.relative_to(place.home)) for path in place.home.rglob("*"))
     assert found == [
-        *("file", "is", "is/-n", "is/file", "is/folder", "is/folder/-n", "is/new", "is/new/-n"),
+        *("-n", "-n/-n", "file"),
+        *("is", "is/-n", "is/file", "is/folder", "is/folder/-n", "is/new", "is/new/-n"),
     ]
     assert {path.read_text("utf-8") for path in place.home.rglob("*") if path.is_file()} == {"new"}
     for sources, into, told in (

@@ -45,22 +45,12 @@ class OwnImage:
         pairs = (line.split() for line in listed.splitlines())
         return [name for name, image in pairs if image == self.name]
 
-    def remove(self) -> None:
-        self._engine.docker("image", "rm", self.name)
-
 
 @pytest.fixture
-def own_jupyter(engine: Engine) -> Iterator[OwnImage]:
-    image = OwnImage(engine, "lab/jupyter")
+def own(request: pytest.FixtureRequest, engine: Engine) -> Iterator[OwnImage]:
+    image = OwnImage(engine, request.param)
     yield image
-    image.remove()
-
-
-@pytest.fixture
-def own_slow(engine: Engine) -> Iterator[OwnImage]:
-    image = OwnImage(engine, "lab/slow")
-    yield image
-    image.remove()
+    engine.docker("image", "rm", image.name)
 
 
 @pytest.fixture
@@ -70,10 +60,11 @@ def nothing_left(engine: Engine, laptop: Laptop) -> Iterator[None]:
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("own", ["lab/jupyter"], indirect=True)
 def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed(
-    laptop: Laptop, own_jupyter: OwnImage, nothing_left: None
+    laptop: Laptop, own: OwnImage, nothing_left: None
 ) -> None:
-    report = examined(laptop, "lab", "--image", own_jupyter.name)
+    report = examined(laptop, "lab", "--image", own.name)
     assert report.status == 0
     assert report.marks("failed") == []
     on_host = [c["check"] for c in report.printed["checks"] if c["group"] == "lab"]
@@ -90,7 +81,7 @@ def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed
     assert report.marks("skipped") == ["toolkit"]
     assert report.of("engine")["text"].startswith("Docker version ")
     assert report.of("network")["text"] == "containers reach pypi.org"
-    assert own_jupyter.containers() == []
+    assert own.containers() == []
 
 
 def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
@@ -141,13 +132,14 @@ def test_without_containers_a_jupyter_on_the_host_is_tried_and_removed(
     assert left.stdout.split() == []
 
 
-def test_ctrl_c_removes_what_was_made(laptop: Laptop, own_slow: OwnImage) -> None:
-    process = laptop.spawn("doctor", "lab", "--image", own_slow.name)
-    wait_until(lambda: own_slow.containers() != [], "the container", timeout=90)
+@pytest.mark.parametrize("own", ["lab/slow"], indirect=True)
+def test_ctrl_c_removes_what_was_made(laptop: Laptop, own: OwnImage) -> None:
+    process = laptop.spawn("doctor", "lab", "--image", own.name)
+    wait_until(lambda: own.containers() != [], "the container", timeout=90)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=90)
     assert process.returncode == 130
-    assert own_slow.containers() == []
+    assert own.containers() == []
 
 
 def add(laptop: Laptop, server: SSHServer, account: Account, keys: Keys) -> None:

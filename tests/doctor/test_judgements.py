@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from jlremote import errors
 from jlremote.doctor import host_checks, trial
 from jlremote.doctor.diagnosis import (
     Check,
     Diagnosis,
     Finding,
-    Mark,
     fail,
     fine,
     from_error,
@@ -21,19 +21,6 @@ from jlremote.doctor.diagnosis import (
 )
 from jlremote.doctor.host_checks import ConnectionFacts
 from jlremote.doctor.host_facts import HostFacts, read_facts, steps
-from jlremote.errors import (
-    Authentication,
-    ConnectionRefused,
-    HostKeyChanged,
-    JlrError,
-    LinkLost,
-    NameNotResolved,
-    NeedsAuthentication,
-    NoShell,
-    NotFound,
-    NotSSH,
-    Usage,
-)
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiSilent
 from jlremote.place.host.contract import Completed
@@ -102,22 +89,12 @@ def test_a_host_that_is_well() -> None:
     assert facts(driver=said(OPEN_NVRM)).driver == "570.86.10"
 
 
-@pytest.mark.parametrize(
-    ("release", "command"),
-    [
-        ("ID=ubuntu\nID_LIKE=debian", "apt install docker.io"),
-        ('ID="rocky"\nID_LIKE="rhel centos fedora"', "dnf install docker-ce"),
-        ('ID="opensuse-leap"\nID_LIKE="suse opensuse"', "zypper install docker"),
-        ("ID=nixos", "https://docs.docker.com/engine/install/"),
-    ],
-)
-def test_an_engine_that_is_missing_comes_with_the_distributions_commands(
-    release: str, command: str
-) -> None:
+def test_an_engine_that_is_missing_comes_with_the_distributions_commands() -> None:
     missing = said(status=127, stderr="sh: 1: docker: not found")
-    found = of("engine", system=said(f"Linux\nx86_64\n{release}\n"), engine=missing)
+    release = 'Linux\nx86_64\nID="rocky"\nID_LIKE="rhel centos fedora"\n'
+    found = of("engine", system=said(release), engine=missing)
     assert found.exit_code == 1
-    assert any(command in mend for mend in found.mend)
+    assert any("dnf install docker-ce" in mend for mend in found.mend)
 
 
 DENIED = (
@@ -253,28 +230,25 @@ def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
 @pytest.mark.parametrize(
     ("error", "check"),
     [
-        (Usage("the ssh config cannot be read"), "ssh config"),
-        (NameNotResolved("no address"), "name"),
-        (ConnectionRefused("refused"), "port"),
-        (NotSSH("a mail server"), "ssh server"),
-        (LinkLost("it broke"), "ssh server"),
-        (NoShell("it runs no scripts"), "shell"),
-        (HostKeyChanged("another key"), "host key"),
-        (Authentication("not let in"), "login"),
+        (errors.Usage("the ssh config cannot be read"), "ssh config"),
+        (errors.NameNotResolved("no address"), "name"),
+        (errors.ConnectionRefused("refused"), "port"),
+        (errors.NotSSH("a mail server"), "ssh server"),
+        (errors.LinkLost("it broke"), "ssh server"),
+        (errors.NoShell("it runs no scripts"), "shell"),
+        (errors.HostKeyChanged("another key"), "host key"),
+        (errors.Authentication("not let in"), "login"),
     ],
 )
 def test_an_error_of_the_connection_belongs_to_the_check_where_it_happened(
-    error: JlrError, check: str
+    error: errors.JlrError, check: str
 ) -> None:
     found = [*Diagnosis().judged("dgx", host_checks.CONNECTION, ConnectionFacts(error))]
     at = [finding.check for finding in found].index(check)
     assert {finding.mark for finding in found[:at]} <= {"ok"}
     assert (found[at].mark, found[at].exit_code) == ("failed", error.exit_code)
     assert {finding.mark for finding in found[at + 1 :]} <= {"skipped"}
-
-
-def test_an_undecided_host_key_is_not_reported_as_a_login() -> None:
-    unasked = ConnectionFacts(NeedsAuthentication("nobody is there"), asked_for_key=True)
+    unasked = ConnectionFacts(errors.NeedsAuthentication("nobody is there"), asked_for_key=True)
     assert host_checks.failed_at(unasked) == "host key"
 
 
@@ -332,14 +306,14 @@ def test_what_needs_a_broken_link_is_skipped_but_nothing_that_needs_an_odd_one()
 
 def test_the_first_fault_is_the_verdict_and_its_cause_the_exit_code() -> None:
     found = verdict(judged(port=fail("shut", exit_code=5), disk=fail("full")), "`lab`", "kernel")
-    assert (found.mark, found.exit_code) == (Mark.FAILED, 5)
+    assert (found.mark, found.exit_code) == ("failed", 5)
     assert found.text == "port: shut (and 1 more)"
 
 
 def test_warnings_and_what_was_not_tried_end_well_and_are_named() -> None:
     assert verdict(judged(), "`lab`", "kernel").text == "`lab` works"
     warned = verdict(judged(disk=warn("little")), "`lab`", "kernel")
-    assert (warned.mark, warned.exit_code) == (Mark.WARNING, 0)
+    assert (warned.mark, warned.exit_code) == ("warning", 0)
     assert warned.text == "`lab` works; see disk"
     untried = verdict(judged(kernel=skip("no image")), "`lab`", "kernel")
     assert untried.exit_code == 0
@@ -347,6 +321,6 @@ def test_warnings_and_what_was_not_tried_end_well_and_are_named() -> None:
 
 
 def test_an_error_brings_its_exit_code_and_its_hint() -> None:
-    refused = from_error(Authentication("no", hint="another key"))
+    refused = from_error(errors.Authentication("no", hint="another key"))
     assert (refused.exit_code, refused.mend) == (4, ("another key",))
-    assert from_error(NotFound("none", hint="x"), "a command").mend == ("a command",)
+    assert from_error(errors.NotFound("none", hint="x"), "a command").mend == ("a command",)

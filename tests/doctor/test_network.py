@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.doctor import network
+from jlremote.doctor.session_checks import ASK, judge_network
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.kinds import DOCKER
 
@@ -31,15 +31,15 @@ def test_the_network_is_judged_by_that_of_containers() -> None:
         (6, 3, "skipped", "not tried: the host reaches `pypi.org` by a proxy"),
         (0, 6, "skipped", "not tried: containers reach `pypi.org` by a proxy"),
     ):
-        judged = network.judge(DOCKER, said(status=on_host), said(status=inside))
+        judged = judge_network(DOCKER, said(status=on_host), said(status=inside))
         assert judged.mark == mark
         assert word in judged.text
         assert bool(judged.mend) == (mark == "warning"), "a warning says what to do"
     for engine in (None, DOCKER):  # without a container to ask
-        judged = network.judge(engine, said(), None)
+        judged = judge_network(engine, said(), None)
         assert (judged.mark, judged.text) == ("ok", "the host reaches pypi.org")
-    assert network.judge(None, said(status=3), None).mark == "warning"
-    judged = network.judge(DOCKER, said(status=3), said(status=3))
+    assert judge_network(None, said(status=3), None).mark == "warning"
+    judged = judge_network(DOCKER, said(status=3), said(status=3))
     [told] = judged.mend
     assert told == (
         "`cat /etc/resolv.conf` there shows its name servers, `getent hosts pypi.org` tries them; "
@@ -64,5 +64,5 @@ def test_names_are_asked_for_before_the_way_and_a_proxy_excuses_both(
     program.write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
     program.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "https_proxy": proxy}
-    done = subprocess.run(["sh", "-c", network.ASK], env=environment, check=False)
+    done = subprocess.run(["sh", "-c", ASK], env=environment, check=False)
     assert done.returncode == status

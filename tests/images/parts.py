@@ -155,21 +155,20 @@ def missing_programs() -> list[str]:
     return [f"`{name}` is not installed" for name in needed if not shutil.which(name)]
 
 
+def login_words(name: str, *more: str, host: str = "lab", user: str = USER) -> tuple[str, ...]:
+    """Return the words of a login at a registry whose key comes on stdin."""
+    return ("image", "login", host, name, "--username", user, "--password-stdin", *more)
+
+
 def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -> None:
     for name in names or (registry.name,):
-        words = (
-            "image",
-            "login",
-            host,
-            name,
-            "--username",
-            "$oauthtoken",
-            "--password-stdin",
-            "--json",
-        )
-        done = laptop.jlr(*words, stdin=registry.key)
+        done = laptop.jlr(*login_words(name, "--json", host=host), stdin=registry.key)
         assert done.status == 0, done
         assert json.loads(done.stdout)["registry"] == name
+
+
+def has(engine: Engine, image: str) -> bool:
+    return engine.try_docker("image", "inspect", image).status == 0
 
 
 def commands(account: Account) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import Authentication, JlrError, NotFound
-from jlremote.images import file_scripts
+from jlremote.images import image_files
 from jlremote.images.image_errors import login_error
 from jlremote.images.transfers import Transfer
 from jlremote.place.host.contract import Completed
@@ -38,13 +38,13 @@ REFERENCE = st.builds(
     ],
 )
 def test_a_reference_names_its_file(typed: str, name: str) -> None:
-    assert file_scripts.file_name(typed) == name
+    assert image_files.file_name(typed) == name
 
 
 @settings(max_examples=30)
 @given(REFERENCE, REFERENCE)
 def test_two_references_never_have_one_file(one: str, other: str) -> None:
-    same = file_scripts.file_name(one) == file_scripts.file_name(other)
+    same = image_files.file_name(one) == image_files.file_name(other)
     assert same == (one == other)
 
 
@@ -59,11 +59,11 @@ def test_two_references_never_have_one_file(one: str, other: str) -> None:
 def test_a_folder_is_relative_to_the_home(tmp_path: Path, setting: str | None, where: str) -> None:
     (tmp_path / where).mkdir(parents=True)
     (tmp_path / where / "a+b@1.sif").write_bytes(b"12345")
-    [found] = file_scripts.read_list(sh(file_scripts.list_script(setting), tmp_path).stdout)
+    [found] = image_files.read_list(sh(image_files.list_script(setting), tmp_path).stdout)
     assert (found.repository, found.tag, found.size) == ("a/b", "1", 5)
     assert found.id == str(tmp_path / where / "a+b@1.sif")
-    named = sh(file_scripts.find_script("a+b@1.sif", setting), tmp_path)
-    assert file_scripts.read_found(named.stdout) == (found.id, "")
+    named = sh(image_files.find_script("a+b@1.sif", setting), tmp_path)
+    assert image_files.read_found(named.stdout) == (found.id, "")
 
 
 def sh(script: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -78,7 +78,7 @@ def test_only_a_whole_file_has_the_images_name(tmp_path: Path, killed: bool) -> 
     program = tmp_path / "apptainer"
     program.write_text(f'#!/bin/sh\necho half >"$3"\n{"kill -9 $$" if killed else ""}\n')
     program.chmod(0o755)
-    script = file_scripts.pull_script("apptainer", "docker://a/b:1", "w", keyed=False)
+    script = image_files.pull_script("apptainer", "docker://a/b:1", "w", keyed=False)
     done = sh(f"PATH={tmp_path}:$PATH\n{script}", tmp_path)
     assert (done.returncode == 0) == (not killed)
     assert [p.name for p in (tmp_path / "w").glob("*.sif")] == (
@@ -89,7 +89,7 @@ def test_only_a_whole_file_has_the_images_name(tmp_path: Path, killed: bool) -> 
 
 ADA, BERT = 61_001, 61_002  # users without an account
 IMAGE = "docker://a/b:1"
-NAME = file_scripts.file_name(IMAGE)
+NAME = image_files.file_name(IMAGE)
 
 
 @pytest.fixture(params=[0o1777, 0o777], ids=["sticky", "open"])
@@ -115,13 +115,13 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def pulls(shared: Path, uid: int) -> subprocess.CompletedProcess[str]:
-    script = file_scripts.pull_script("apptainer", IMAGE, str(shared), keyed=False)
+    script = image_files.pull_script("apptainer", IMAGE, str(shared), keyed=False)
     return as_user(f"PATH={shared.parent}:$PATH\n{script}", shared, uid)
 
 
 def finds(shared: Path, uid: int) -> tuple[str, str]:
-    done = as_user(file_scripts.find_script(IMAGE, str(shared)), shared, uid)
-    return file_scripts.read_found(done.stdout)
+    done = as_user(image_files.find_script(IMAGE, str(shared)), shared, uid)
+    return image_files.read_found(done.stdout)
 
 
 def as_user(script: str, shared: Path, uid: int) -> subprocess.CompletedProcess[str]:
@@ -141,7 +141,7 @@ def test_two_users_pull_into_one_folder(shared: Path) -> None:
     assert finds(shared, BERT)[1] == "UNKNOWN"
     again = pulls(shared, BERT)
     if shared.stat().st_mode & 0o1000:
-        error = file_scripts.pull_error("apptainer", IMAGE, "dgx", [again.stdout], again.returncode)
+        error = image_files.pull_error("apptainer", IMAGE, "dgx", [again.stdout], again.returncode)
         assert "who alone can replace it" in error.message
         assert (shared / NAME).read_text() == f"{ADA}\n"
     else:
@@ -200,12 +200,12 @@ def test_a_program_that_takes_no_file_of_keys_is_given_none(tmp_path: Path) -> N
     program = tmp_path / "singularity"
     program.write_text('#!/bin/sh\n[ "$2" = --help ] || echo pulled\n')
     program.chmod(0o755)
-    script = file_scripts.pull_script("singularity", "docker://a/b:1", "w", keyed=True)
+    script = image_files.pull_script("singularity", "docker://a/b:1", "w", keyed=True)
     done = sh(
         f"PATH={tmp_path}:$PATH\n{script.replace('IFS= read -r config', 'config={}')}", tmp_path
     )
-    assert (done.returncode, done.stdout) == (file_scripts.NO_AUTHFILE, "")
-    error = file_scripts.pull_error("singularity", "docker://a/b:1", "zih", [], done.returncode)
+    assert (done.returncode, done.stdout) == (image_files.NO_AUTHFILE, "")
+    error = image_files.pull_error("singularity", "docker://a/b:1", "zih", [], done.returncode)
     assert "takes no key for one pull" in error.message
 
 
@@ -220,7 +220,7 @@ def test_a_program_that_takes_no_file_of_keys_is_given_none(tmp_path: Path) -> N
 )
 def test_each_cause_has_its_error(said: str, kind: type[JlrError], hint: str) -> None:
     lines = ["INFO:    Fetching OCI image...", f"FATAL:   While making image: {said}"]
-    error = file_scripts.pull_error("apptainer", "docker://a/b", "zih", lines, 255)
+    error = image_files.pull_error("apptainer", "docker://a/b", "zih", lines, 255)
     assert type(error) is kind
     assert error.message == f"cannot pull `docker://a/b`: While making image: {said}"
     assert hint in (error.hint or "")
@@ -235,14 +235,6 @@ def test_progress_is_told_in_steps_and_bytes_and_the_last_lines_are_kept() -> No
     pull.finish()
     assert pull.in_words() == "40.0MiB of 135.0MiB"
     assert pull.complaint[1:] == ["40.0MiB / 135.0MiB [==>--] 30 %", "FATAL:   x"]
-
-
-def test_a_key_is_tried_with_a_file_of_its_own_unless_it_is_kept() -> None:
-    trial = file_scripts.login_script("apptainer", "nvcr.io", "$oauthtoken", keep=False)
-    kept = file_scripts.login_script("apptainer", "nvcr.io", "$oauthtoken", keep=True)
-    assert '--authfile="$REGISTRY_AUTH_FILE" docker://nvcr.io' in trial
-    assert trial.startswith("apptainer registry login '--username=$oauthtoken' --password-stdin ")
-    assert "authfile" not in kept
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,15 @@ def test_completion_lists_the_images_of_a_host_that_is_connected(laptop: Laptop)
     assert "--image=lab/jupyter:latest" in laptop.completions("jlr run lab --image=lab/j")
 
 
-def test_json_has_whole_ids_bytes_and_moments(laptop: Laptop, engine: Engine) -> None:
+def test_json_has_whole_ids_bytes_and_moments_and_each_name(
+    laptop: Laptop, engine: Engine, name: str, registry: Registry
+) -> None:
+    for whole in (f"{name}:one", f"{registry.name}/{name}:two"):  # whose port is no tag
+        engine.docker("tag", "lab/plain", whole)
     shown = laptop.jlr("image", "list", "lab", "--json")
     found = {image["repository"]: image for image in json.loads(shown.stdout)}
+    mine = {(place, image["tag"]) for place, image in found.items() if name in (place or "")}
+    assert mine == {(name, "one"), (f"{registry.name}/{name}", "two")}
     template = '{"id":{{json .Id}},"size":{{.Size}},"created":{{json .Created}}}'
     told = json.loads(engine.docker("image", "inspect", "--format", template, "lab/plain"))
     told["created"] = f"{told['created'].partition('.')[0].removesuffix('Z')}Z"
@@ -44,21 +50,9 @@ def test_images_without_a_name_are_shown_when_all_are_wanted(
     laptop: Laptop, engine: Engine, name: str
 ) -> None:
     built = engine.docker("build", "--quiet", "-", stdin=f"FROM lab/plain\nLABEL x={name}\n")
-    some = [
-        image["id"] for image in json.loads(laptop.jlr("image", "list", "lab", "--json").stdout)
-    ]
+    some = json.loads(laptop.jlr("image", "list", "lab", "--json").stdout)
     every = json.loads(laptop.jlr("image", "list", "lab", "--all", "--json").stdout)
     engine.docker("rmi", built)
-    assert built not in some
+    assert built not in [image["id"] for image in some]
     (nameless,) = [image for image in every if image["id"] == built]
     assert (nameless["repository"], nameless["tag"]) == (None, None)
-
-
-def test_an_image_with_two_names_is_there_twice_and_a_registrys_port_is_no_tag(
-    laptop: Laptop, engine: Engine, name: str, registry: Registry
-) -> None:
-    for whole in (f"{name}:one", f"{registry.name}/{name}:two"):
-        engine.docker("tag", "lab/plain", whole)
-    found = json.loads(laptop.jlr("image", "list", "lab", "--json").stdout)
-    mine = {(i["repository"], i["tag"]) for i in found if name in (i["repository"] or "")}
-    assert mine == {(name, "one"), (f"{registry.name}/{name}", "two")}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pexpect
 import pytest
 
-from tests.images.parts import CLOUD_USER, USER, Registry, keys_on_host, log_in
+from tests.images.parts import CLOUD_USER, USER, Registry, keys_on_host, log_in, login_words
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -43,7 +43,7 @@ def test_a_key_from_stdin_is_kept_and_pulls_also_with_windows_line_ends(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
     """As `aws ecr get-login-password | jlr image login … --username AWS` gives it."""
-    words = ("image", "login", "lab", registry.name, "--username", CLOUD_USER, "--password-stdin")
+    words = login_words(registry.name, user=CLOUD_USER)
     done = laptop.jlr(*words, stdin=f"{registry.key}\r\n")
     assert done.status == 0, done
     assert "accepts the key of AWS; it is kept in " in done.stdout
@@ -54,43 +54,17 @@ def test_a_key_from_stdin_is_kept_and_pulls_also_with_windows_line_ends(
 def test_a_wrong_key_is_refused_and_not_kept(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
-    words = ("image", "login", "lab", registry.name, "--username", USER, "--password-stdin")
-    done = laptop.jlr(*words, stdin="wrong")
+    done = laptop.jlr(*login_words(registry.name), stdin="wrong")
     assert done.status == 4, done
     assert f"`{registry.name}` refuses this key of `{USER}`" in done.stderr
     image = registry.push_small("me/none:1")
     assert laptop.jlr("image", "pull", "lab", image).status == 4
 
 
-def test_a_known_key_is_used_for_another_host_without_asking(
-    laptop: Laptop, registry: Registry, keychain: None, account: Account
-) -> None:
-    log_in(laptop, registry)
-    config = laptop.ssh_config.read_text()
-    laptop.ssh_config.write_text(config + config.replace("Host lab\n", "Host other\n"))
-    image = registry.push_small("me/other:1")
-    assert laptop.jlr("image", "pull", "other", image).status == 4, (
-        "the key went to a host without a login"
-    )
-    done = laptop.jlr("--no-input", "image", "login", "other", registry.name, "--username", USER)
-    assert done.status == 0, done
-    assert laptop.jlr("image", "pull", "other", image).status == 0
-
-
 def test_with_keep_the_key_is_stored_on_the_host_alone(
     laptop: Laptop, registry: Registry, account: Account
 ) -> None:
-    words = (
-        "image",
-        "login",
-        "lab",
-        registry.name,
-        "--username",
-        USER,
-        "--password-stdin",
-        "--keep",
-    )
-    done = laptop.jlr(*words, stdin=registry.key)
+    done = laptop.jlr(*login_words(registry.name, "--keep"), stdin=registry.key)
     assert done.status == 0, done
     settings = account.home / ".docker" / "config.json"
     try:
@@ -104,9 +78,14 @@ def test_with_keep_the_key_is_stored_on_the_host_alone(
         settings.unlink(missing_ok=True)
 
 
-def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: None) -> None:
+def test_a_key_goes_to_no_other_host_and_a_forgotten_one_is_gone(
+    laptop: Laptop, registry: Registry, keychain: None
+) -> None:
     log_in(laptop, registry)
     image = registry.push_small("me/forgotten:1")
+    config = laptop.ssh_config.read_text()
+    laptop.ssh_config.write_text(config + config.replace("Host lab\n", "Host other\n"))
+    assert laptop.jlr("image", "pull", "other", image).status == 4
     forgotten = laptop.jlr("image", "login", "lab", registry.name, "--forget")
     where = "which was kept in this machine's keychain"
     assert forgotten.stdout == f"forgot the key of {registry.name} for lab, {where}\n"
@@ -116,8 +95,7 @@ def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: N
 
 
 def test_without_a_keychain_no_key_is_asked_for(laptop: Laptop, registry: Registry) -> None:
-    words = ("image", "login", "lab", registry.name, "--username", USER, "--password-stdin")
-    done = laptop.jlr(*words, stdin=registry.key)
+    done = laptop.jlr(*login_words(registry.name), stdin=registry.key)
     assert done.status == 1, done
     assert "this machine has no keychain" in done.stderr
     named = f"`jlr image login lab {registry.name} --username '{USER}' --keep`"

@@ -19,10 +19,7 @@ DIGEST = f"sha256:{'0123456789abcdef' * 4}"
         ("ubuntu", ("docker.io", "library/ubuntu", "latest", None)),
         ("me/torch", ("docker.io", "me/torch", "latest", None)),
         ("me/torch:1.2", ("docker.io", "me/torch", "1.2", None)),
-        (
-            "nvcr.io/nvidia/pytorch:24.05-py3",
-            ("nvcr.io", "nvidia/pytorch", "24.05-py3", None),
-        ),
+        ("nvcr.io/me/torch:24.05-py3", ("nvcr.io", "me/torch", "24.05-py3", None)),
         ("localhost/x", ("localhost", "x", "latest", None)),
         ("lab:5000/x", ("lab:5000", "x", "latest", None)),
         ("127.0.0.1:5000/a/b/c:d", ("127.0.0.1:5000", "a/b/c", "d", None)),

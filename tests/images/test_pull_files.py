@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.images.conftest import Layers
-from tests.images.parts import Registry, log_in
+from tests.images.parts import Registry, log_in, login_words
 from tests.lab import apptainer
 from tests.lab.accounts import Account, program_name
 from tests.lab.engine import Engine
@@ -66,16 +66,7 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     refused = laptop.jlr("image", "pull", "lab", image, *FLAGS, timeout=120)
     assert (refused.status, f"cannot pull `{image}`" in refused.stderr) == (4, True), refused
     assert names(files) == []
-    words = (
-        "image",
-        "login",
-        "lab",
-        registry.name,
-        "--username",
-        "$oauthtoken",
-        "--password-stdin",
-        *FLAGS,
-    )
+    words = login_words(registry.name, *FLAGS)
     # A registry that gives no tokens refuses a wrong key only when it is asked for an image.
     unproved = laptop.jlr(*words, stdin="wrong")
     assert (unproved.status, "accepts the key" in unproved.stdout) == (0, False), unproved

@@ -52,7 +52,7 @@ class Desk:
         return [mount["state"] for mount in json.loads(self.jlr("mount", "--json").stdout)]
 
     def is_mounted(self, local: Path | None = None) -> bool:
-        return str(local or self.local) in {point.path for point in Linux().mounted()}
+        return str(local or self.local) in Linux().mounted()
 
     def sshfs(self) -> list[psutil.Process]:
         return [p for p in self.laptop.processes() if program_name(p) == "sshfs"]

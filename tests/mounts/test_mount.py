@@ -128,15 +128,6 @@ def test_a_folder_of_a_host_needs_no_session_and_all_that_was_made_goes(desk: De
     assert not deep.parent.parent.exists()
 
 
-def test_a_folder_that_is_not_empty_is_not_covered(desk: Desk) -> None:
-    desk.local.mkdir()
-    _write(desk.local / "mine", b"x")
-    refusal = desk.mount(code=2)
-    assert "not empty" in refusal.stderr
-    assert not desk.is_mounted()
-    assert (desk.local / "mine").read_bytes() == b"x"
-
-
 def test_a_mount_that_fails_takes_back_every_folder_that_it_made(desk: Desk) -> None:
     deep = desk.laptop.folder / "home" / "made" / "for" / "it"
     deep.parent.parent.mkdir()
@@ -174,37 +165,37 @@ def failing_sshfs(laptop: Laptop) -> Iterator[None]:
     laptop.environment["PATH"] = path
 
 
-def test_a_file_is_no_place_to_mount(desk: Desk) -> None:
+def test_a_file_or_a_folder_that_is_not_empty_is_no_place_to_mount(desk: Desk) -> None:
     _write(desk.local, b"x")
     assert "is a file" in desk.mount(code=2).stderr
+    desk.local.unlink()
+    desk.local.mkdir()
+    _write(desk.local / "mine", b"x")
+    assert "not empty" in desk.mount(code=2).stderr
+    assert not desk.is_mounted()
 
 
-def test_mounting_again_changes_nothing(desk: Desk) -> None:
+def test_mounting_again_or_over_a_mount_changes_nothing(desk: Desk) -> None:
     desk.mount()
     sshfs = [process.pid for process in desk.sshfs()]
     assert "already mounted" in desk.jlr("mount", str(desk.local)).stderr
+    assert "already" in desk.mount("bare:elsewhere", code=2).stderr
+    inside = desk.jlr("mount", str(desk.local / "sub"), "bare:project", code=2)
+    assert "lies in the mount" in inside.stderr
     assert [process.pid for process in desk.sshfs()] == sshfs
     assert desk.unmount().stdout == f"unmounted {desk.local}\n"
 
 
-def test_another_folder_is_not_mounted_over_a_mount(desk: Desk) -> None:
-    desk.mount()
-    assert "already" in desk.mount("bare:elsewhere", code=2).stderr
-    inside = desk.jlr("mount", str(desk.local / "sub"), "bare:project", code=2)
-    assert "lies in the mount" in inside.stderr
-
-
-def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:
-    refusal = desk.mount("bare:nowhere", code=6)
-    assert "~/nowhere" in refusal.stderr
-    assert not desk.local.exists()
-    assert desk.states() == []
-
-
-def test_a_host_alone_is_told_with_how_to_mount_its_folders(desk: Desk) -> None:
+def test_what_cannot_be_mounted_is_told(desk: Desk) -> None:
+    assert "~/nowhere" in desk.mount("bare:nowhere", code=6).stderr
     refusal = desk.jlr("mount", "lab", str(desk.local), code=6).stderr
     assert "`lab` is a host and not a session" in refusal
     assert f"`jlr mount {desk.local} lab:DIR` mounts a folder of it" in refusal
+    desk.jlr("mount", str(desk.local) + "\n", "bare:project", code=2)
+    (desk.project / "a\nb").mkdir()
+    assert "control characters" in desk.mount("bare:project/a\nb", code=2).stderr
+    assert not desk.local.exists()
+    assert desk.states() == []
 
 
 def test_without_a_folder_that_of_the_same_name_is_mounted(desk: Desk) -> None:
@@ -249,12 +240,6 @@ def test_the_name_of_a_folder_there_is_no_option_of_the_mount(desk: Desk) -> Non
     _, source, options = system.split()
     assert source.startswith(f"lab:{desk.project}/x,allow_other,")
     assert "allow_other" not in options.split(",")
-
-
-def test_a_name_with_control_characters_is_refused(desk: Desk) -> None:
-    desk.jlr("mount", str(desk.local) + "\n", "bare:project", code=2)
-    (desk.project / "a\nb").mkdir()
-    assert "control characters" in desk.mount("bare:project/a\nb", code=2).stderr
 
 
 def test_without_sshfs_the_line_to_install_it_is_shown(desk: Desk, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.mounts.project_folder import host_path
+from jlremote.mounts.mount import host_path
 from jlremote.place.runtimes.runtime import Container, Volume
 from tests.lab.containers import ContainerFactory
 from tests.mounts.parts import Desk, own, remember_session
@@ -48,41 +48,27 @@ def test_the_folder_behind_the_working_folder_is_mounted(
     (desk.local / "x").write_bytes(b"x")
     assert made.execute("cat", "/work/sub/x") == "x"
     assert desk.has_project("sub/x", b"x")
-
-
-def test_stop_unmounts_what_the_session_mounted(desk: Desk, container: ContainerFactory) -> None:
-    made = container("lab/plain", options=(f"--volume={desk.project}:/work", "--workdir=/work"))
     other = desk.local.with_name("other")
-    remember_session(desk.laptop, made.name, "docker")
-    desk.jlr("mount", str(desk.local), made.name)
     desk.jlr("mount", str(other), "bare:project")
     assert f"unmounted {desk.local}" in desk.jlr("stop", made.name).stdout
     assert not desk.is_mounted()
-    assert desk.is_mounted(other)
+    assert desk.is_mounted(other), "it is another session's"
 
 
-def test_a_path_in_the_container_is_found_on_the_host(
+def test_a_path_in_the_container_is_found_on_the_host_or_refused_with_its_volumes(
     desk: Desk, container: ContainerFactory
 ) -> None:
     (desk.project / "deep").mkdir()
     own(desk.account, desk.project)
     made = container("lab/plain", options=(f"--volume={desk.project}:/data",))
     remember_session(desk.laptop, made.name, "docker")
-    desk.jlr("mount", str(desk.local), f"{made.name}:/data/deep")
-    (desk.local / "x").write_bytes(b"x")
-    assert desk.has_project("deep/x", b"x")
-
-
-def test_a_path_that_is_only_in_the_container_is_refused_with_its_volumes(
-    desk: Desk, container: ContainerFactory
-) -> None:
-    made = container("lab/plain", options=(f"--volume={desk.project}:/data",))
-    remember_session(desk.laptop, made.name, "docker")
     refusal = desk.jlr("mount", str(desk.local), f"{made.name}:/opt", code=6).stderr
     assert "in none of its volumes" in refusal
     assert f"/data (on the host {desk.project})" in refusal
     assert "`jlr mount " in refusal
-    desk.jlr("mount", str(desk.local), "lab:/opt")
+    desk.jlr("mount", str(desk.local), f"{made.name}:/data/deep")
+    (desk.local / "x").write_bytes(b"x")
+    assert desk.has_project("deep/x", b"x")
 
 
 def test_a_volume_of_the_engine_is_out_of_reach_and_the_advice_says_why(

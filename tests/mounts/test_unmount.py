@@ -139,28 +139,20 @@ def test_a_mount_is_taken_away_while_its_host_is(far_desk: Desk, line: Line) -> 
 def test_all_mounts_go_at_once_after_a_yes(desk: Desk) -> None:
     other = desk.local.with_name("other")
     desk.mount()
-    with desk.laptop.terminal("jlr", "mount", "--unmount", "--all") as screen:
-        screen.expect_exact(f"the mount {desk.local} of lab")
-        screen.expect_exact("Unmount all of them? (y/N) ")
-        screen.send("n\r")
-        screen.expect("nothing was changed")
-        screen.expect(EOF)
-    assert desk.is_mounted()
-    with desk.laptop.terminal("jlr", "mount", "--unmount", "--all") as screen:
-        screen.expect_exact("(y/N) ")
-        screen.send("y\r")
-        screen.expect(f"unmounted {desk.local}")
-        screen.expect(EOF)
-    assert not desk.is_mounted()
+    for answer, end in (("n", "nothing was changed"), ("y", f"unmounted {desk.local}")):
+        with desk.laptop.terminal("jlr", "mount", "--unmount", "--all") as screen:
+            screen.expect_exact(f"the mount {desk.local} of lab")
+            screen.expect_exact("Unmount all of them? (y/N) ")
+            screen.send(f"{answer}\r")
+            screen.expect(end)
+            screen.expect(EOF)
+        assert desk.is_mounted() == (answer == "n")
     desk.mount()
     desk.jlr("mount", str(other), "bare:project")
     done = desk.jlr("mount", "--unmount", "--all", "--yes").stdout
     assert done == f"unmounted {other}\nunmounted {desk.local}\n"
     assert not desk.is_mounted()
     assert not desk.is_mounted(other)
-
-
-def test_what_was_never_mounted_is_not_found(desk: Desk) -> None:
     assert "nothing mounted" in desk.unmount(code=6).stderr
 
 

@@ -12,7 +12,6 @@ from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.laptop.sessions import MountRecord
 from jlremote.link.wire.states import LoginShell
 from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
-from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.questions import Asker, Question
 
@@ -156,30 +155,6 @@ class FakeLink:
 
 
 RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
-POINT = MountPoint(RECORD.local, "fuse.sshfs", "lab:/srv/p")
-
-
-@dataclass
-class FakeSystem:
-    """A system with these mounts."""
-
-    points: list[MountPoint] = field(default_factory=lambda: [POINT])
-    options: tuple[str, ...] = ()
-    winfsp = False
-
-    def sshfs(self) -> str:
-        return "sshfs"
-
-    def mounted(self) -> list[MountPoint]:
-        return self.points
-
-    def unmount(self, path: str, *, lazily: bool) -> str | None:
-        return None
-
-    def holders(self, path: str) -> list[Holder]:
-        return []
-
-
 SERVER = Server(
     pid=7,
     process_start="99",

@@ -111,7 +111,7 @@ def build(invocation: Invocation, /, **options: Any) -> None:
     request = workflow.BuildRequest(**options | {"secrets": dict(options["secrets"])})
     report = workflow.build(request, invocation.context())
     short = reports.image_in_short(report.tags, report.id, report.size)
-    answer_either(short, report.to_json())
+    answer_either(short, vars(report))
 
 
 @command("image save")
@@ -138,7 +138,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
         names = ", ".join(report.variables)
         context.progress.note(f"the image contains these variables with their values: {names}")
     short = reports.image_in_short((report.image,), report.id, report.size)
-    answer_either(short, report.to_json())
+    answer_either(short, vars(report))
 
 
 @command("image rm")

@@ -251,7 +251,8 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     context = invocation.context()
     copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
-        answer_json(vars(copied))
+        report = {"files": copied.files, "bytes": copied.total, "skipped": copied.skipped}
+        answer_json(report)
 
 
 @command("sync")
@@ -306,6 +307,4 @@ def sync(
                 answer_either(f"{act} {one_line(name)}", name)
     workflow.check_conflicts(request, result)
     if watch:
-        from jlremote.copies import sync_watch
-
-        sync_watch.watch(request, context)
+        workflow.watch(request, context)

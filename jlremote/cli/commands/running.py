@@ -135,10 +135,10 @@ def run(
             return 0
         folder = None
         if sync is not None:
-            from jlremote.copies import job_folder
+            from jlremote.copies import cp
 
             workflow.check(request)
-            request, folder = job_folder.sent_first(request, Path(sync).expanduser(), context)
+            request, folder = cp.sent_first(request, Path(sync).expanduser(), context)
         started = workflow.run(request, context)
     for job in started if request.wanted.notify else ():
         workflow.watch(job, context)
@@ -163,7 +163,7 @@ def run(
     if sync is None and (note := not_sent(command, codes)):
         context.progress.note(note)
     if folder is not None and back:
-        job_folder.bring_back(folder, back, context)
+        cp.bring_back(folder, back, context)
     if as_json():
         answer_json(ends if array else ends[0])
     return max(codes)
@@ -178,7 +178,7 @@ def _check_sync(sync: str | None, back: tuple[str, ...], options: dict[str, Any]
         raise Usage("`--back` needs `--sync`", hint="`jlr cp` copies files of any job")
     if options["detach"]:
         raise shared.refused_together("--back", "--detach")
-    from jlremote.copies.job_folder import check_patterns
+    from jlremote.copies.cp import check_patterns
 
     check_patterns(back)
 

@@ -14,10 +14,9 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost, Usage
 from jlremote.hosts.requests import ANY_ENGINE
-from jlremote.images import build, login, pull, registry_keys, save
+from jlremote.images import build, login, pull, save
 from jlremote.images.build import BuildRequest
 from jlremote.images.login import LoginRequest
-from jlremote.images.registry_keys import RegistryKey
 from jlremote.laptop import secrets
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Completed
@@ -127,8 +126,8 @@ def test_a_build_passes_on_its_options_and_hides_its_secrets(
     build.build(request, context())
     ((script, given),) = host.streamed
     assert script.startswith("cd ~/proj || exit\n")
-    assert "env DOCKER_BUILDKIT=1 docker build --force-rm" in script
-    assert "--no-cache --target=slim --platform=linux/arm64 --secret=id=t,src=/tmp/jlr-" in script
+    assert "env DOCKER_BUILDKIT=1 docker build --force-rm --no-cache --tag=me/x " in script
+    assert "--target=slim --platform=linux/arm64 --secret=id=t,src=/tmp/jlr-" in script
     assert given == base64.b64encode(b"s3same\n") + b"\n"
     assert "s3same" not in script
     with pytest.raises(Usage, match="cannot read the secret"):
@@ -137,7 +136,7 @@ def test_a_build_passes_on_its_options_and_hides_its_secrets(
 
 def test_the_registries_of_all_base_images_are_asked_for_keys(folder: Path) -> None:
     recipe = "from --platform=x nvcr.io/a AS b\nFROM debian\n# FROM no.io/x\nFROM Bad/Name\n"
-    assert list(build._registries(recipe)) == ["nvcr.io", "docker.io"]
+    assert build.registries(build._FROM.findall(recipe)) == ["nvcr.io", "docker.io"]
 
 
 @pytest.mark.parametrize("key", ["", "two\nlines"])
@@ -145,17 +144,6 @@ def test_a_key_is_exactly_one_line(host: StreamingHost, key: str) -> None:
     with pytest.raises(Usage, match="empty or longer than a line"):
         login.log_in(LoginRequest("lab", key=key, keep=True), context())
     assert host.streamed == []
-
-
-def test_a_kept_key_that_is_refused_is_asked_for_again(
-    host: StreamingHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry_keys, "latest", lambda *_: RegistryKey("ada", "old"))
-    host.printed, host.status = [["denied\n"]], 1
-    notes = Notes()
-    with pytest.raises(JlrError, match="a test was asked: Password or API key"):
-        login.log_in(LoginRequest("lab", user="ada", keep=True), context(notes))
-    assert notes.notes == ["`nvcr.io` refuses the kept key"]
 
 
 def test_images_that_vanish_meanwhile_do_not_hide_the_others(host: StreamingHost) -> None:

@@ -64,13 +64,6 @@ def test_only_a_login_makes_later_commands_open_the_keychain(
     assert not record.exists()
 
 
-def test_the_latest_key_of_a_user_is_known_for_any_host(backend: Backend) -> None:
-    registry_keys.keep("lab", "nvcr.io", KEY)
-    assert registry_keys.latest("nvcr.io", "ada") == KEY
-    assert registry_keys.latest("nvcr.io", "bob") is None
-    assert registry_keys.latest("docker.io", "ada") is None
-
-
 def test_a_locked_keychain_is_an_error(backend: Backend) -> None:
     backend.locked = True
     with pytest.raises(JlrError, match="the keychain refuses the key") as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -10,19 +9,16 @@ import pytest
 from jlremote.errors import Busy, Usage
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
-from jlremote.mounts import known_mounts, project_folder, unmount
-from jlremote.mounts.system import Holder, Linux, MountPoint
-from tests.stories.parts import POINT, RECORD, FakeHost
+from jlremote.mounts import known_mounts, mount, unmount
+from jlremote.mounts.system import Linux
+from tests.stories.parts import RECORD, FakeHost
 
 
-@dataclass
 class FakeSystem(Linux):
-    """A system with these mounts."""
+    """A system with this mount."""
 
-    points: list[MountPoint] = field(default_factory=lambda: [POINT])
-
-    def mounted(self) -> list[MountPoint]:
-        return self.points
+    def mounted(self) -> list[str]:
+        return [RECORD.local]
 
 
 def link(state: str = State.UP, **mounted: Any) -> LinkStatus:
@@ -48,10 +44,10 @@ def test_a_mount_is_down_without_a_link_that_serves_it(
 
 
 def test_a_busy_mount_names_at_most_five_programs() -> None:
-    users = [Holder(n, "vim", "works in") for n in range(7)]
+    users = ["vim (process 7) works in it"] * 7
     error = unmount._refusal(RECORD, "fusermount3: Device or resource busy", users)
     assert isinstance(error, Busy)
-    assert (error.message.count("vim"), error.message[-12:]) == (5, ", and 2 more")
+    assert (error.message.count("vim"), error.message[-11:]) == (5, " and 2 more")
     assert "a program of another user uses it" in unmount._refusal(RECORD, "busy", []).message
 
 
@@ -59,4 +55,4 @@ def test_a_busy_mount_names_at_most_five_programs() -> None:
 def test_what_a_host_prints_is_mounted_only_if_it_is_an_absolute_path(told: str) -> None:
     host: Any = FakeHost("lab", {"script": f"writable\n{told}\n"})
     with pytest.raises(Usage, match="no absolute path"):
-        project_folder._look(host, "~/project")
+        mount.look(host, "~/project")

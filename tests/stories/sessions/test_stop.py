@@ -16,7 +16,6 @@ from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import known_mounts, unmount
-from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.host.contract import FIELD, Completed
 from jlremote.place.host.contract import RECORD as RECORD_END
 from jlremote.place.runtimes.runtime import KILLED, Container
@@ -131,19 +130,19 @@ def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
 def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
     request_: StopRequest, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = MountPoint("/home/ada/p", "fuse.sshfs", "dgx:/srv/p")
+    held = "/home/ada/p"
 
-    def holders(path: str) -> list[Holder]:
-        return [Holder(7, "vim", "has a file open in")] if path == held.path else []
+    def holders(path: str) -> list[str]:
+        return ["vim (process 7) has a file open in it"] if path == held else []
 
     for session in ("cont1", "cont2"):
-        folder = held.path if session == "cont1" else "/home/ada/q"
+        folder = held if session == "cont1" else "/home/ada/q"
         MOUNTS.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
     system = SimpleNamespace(mounted=lambda: [held], holders=holders)
     monkeypatch.setattr(unmount, "this_system", lambda: system)
     monkeypatch.setattr(known_mounts, "is_served", lambda record: True)
     planned = losses.planned(ending(request_, found()), losses.Work())
-    lost = f"the mount {held.path}: vim (process 7) has a file open in it"
+    lost = f"the mount {held}: vim (process 7) has a file open in it"
     assert planned.losses == ((lost,) if told else ())
 
 
