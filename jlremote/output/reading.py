@@ -124,23 +124,22 @@ def followed(
     return _of_notebook(every, name) if name else every
 
 
-def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader, list[Record]]:
-    def read(*, in_job: bool) -> tuple[Reader, list[Record]]:
-        reader = Reader()
+def _all(
+    host: Link, session: SessionRecord, *, end_only: bool, in_job: bool = True
+) -> tuple[Reader, list[Record]]:
+    reader = Reader()
+    try:
         printed = list(_printed(host, session, reader, end_only=end_only, in_job=in_job))
         if None not in printed:
             raise _unreadable(session, "the host sent no records")
-        return reader, [record for record in printed if record]
-
-    try:
-        return read(in_job=True)
     except (NotFound, Unreachable):
         raise
     except JlrError:
-        if not runtime_of(session).in_jobs:
+        if not (in_job and runtime_of(session).in_jobs):
             raise
-    # Its job has ended, and the host itself has its folder.
-    return read(in_job=False)
+        # Its job has ended, and the host itself has its folder.
+        return _all(host, session, end_only=end_only, in_job=False)
+    return reader, [record for record in printed if record]
 
 
 def _again(
