@@ -50,11 +50,8 @@ def resolved(
     """Return what a word stands for: of a session and a host of that name, the session.
 
     With `host_first` it is the host, as where a command asks for a host. `tell` is told which of
-    the two was taken, and how to type the other one.
-
-    Raises:
-        JlrError: the process is leashed to another session.
-        Usage: sessions on several hosts are called so.
+    the two was taken, and how to type the other one. Raise `JlrError` if the process is leashed to
+    another session, `Usage` if sessions on several hosts are called so.
     """
     place, only = _looked_up(word, ssh_config, tell, host_first), leash()
     if only is not None and (place.host, place.name) != (only.host, only.name):
@@ -86,8 +83,7 @@ def _looked_up(
 def leash() -> TypedPlace | None:
     """Return the only session that commands of this process may use, `None` for any.
 
-    Raises:
-        JlrError: `JLR_LEASH` says something else.
+    If `JLR_LEASH` says something else, raise `JlrError`.
     """
     typed = os.environ.get(LEASH)
     if typed is None:
@@ -179,25 +175,21 @@ def _session_of(host: str, name: str | None) -> SessionRecord | None:
 
 
 def check_host(host: str) -> None:
-    """Check that a host cannot be taken for an option, and can be shown.
+    """Raise `Usage` for a host that can be taken for an option, or cannot be shown.
 
-    Raises:
-        Usage: it is empty, begins with `-`, or holds blanks, control characters or what a shell
-            would act on in a `ProxyCommand`, as ssh has it.
+    It is empty, begins with `-`, or holds blanks, control characters or what a shell would act on
+    in a `ProxyCommand`, as ssh has it.
     """
     hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
     user, _, name = host.rpartition("@")
     if not name:
         raise Usage("no host was given", hint=hint)
-    if host.startswith("-") or name.startswith("-"):
-        raise Usage(f"`{_shown(host)}` is not a host: it begins with `-`", hint=hint)
+    wrong = (_FOR_A_SHELL & {*host}) | (_NOT_IN_A_NAME & {*name}) | {*user[-1:]} & {"\\"}
+    why = f"it holds `{min(wrong)}`" if wrong else ""
     if any(unicodedata.category(letter)[0] in "CZ" for letter in host):
-        raise Usage(
-            f"`{_shown(host)}` is not a host: it holds blanks or control characters", hint=hint
-        )
-    if wrong := (_FOR_A_SHELL & {*host}) | (_NOT_IN_A_NAME & {*name}) | {*user[-1:]} & {"\\"}:
-        raise Usage(f"`{_shown(host)}` is not a host: it holds `{min(wrong)}`", hint=hint)
-
-
-def _shown(host: str) -> str:
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in host)
+        why = "it holds blanks or control characters"
+    if host.startswith("-") or name.startswith("-"):
+        why = "it begins with `-`"
+    if why:
+        shown = "".join(x if x.isprintable() else ascii(x)[1:-1] for x in host)
+        raise Usage(f"`{shown}` is not a host: {why}", hint=hint)

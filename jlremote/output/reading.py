@@ -45,13 +45,9 @@ class Recorded:
 def recorded(
     selector: str | None, notebook: str | None, context: Context, *, end_only: bool = False
 ) -> Recorded:
-    """Return what is recorded of a session, or the end of what each kernel said.
+    """Return what is recorded of a session (else `NotFound`), or the end of what each kernel said.
 
-    `notebook` may be the id of a run of `jlr exec`.
-
-    Raises:
-        NotFound: there is no such session, notebook or run, or nothing records it.
-        Usage: several notebooks end in `notebook`.
+    `notebook` may be the id of a run of `jlr exec`; if several notebooks end so, raise `Usage`.
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
@@ -101,10 +97,7 @@ def followed(
     """Yield what is recorded, `None` where that ends for now, and then what comes, without end.
 
     After a loss of the connection it goes on where it was: no record is lost or comes twice. Where
-    `notebook` is the id of a run of `jlr exec`, the records end with it.
-
-    Raises:
-        NotFound, Usage: as of `recorded`.
+    `notebook` is the id of a run of `jlr exec`, the records end with it. Raise as `recorded`.
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
@@ -217,8 +210,7 @@ def chosen(
 ) -> str:
     """Return the path of the notebook that was typed in full, or by its end.
 
-    Raises:
-        NotFound, Usage: none or several end so.
+    Raise `NotFound` or `Usage` if none or several end so.
     """
     known = list(dict.fromkeys(name for name in notebooks if name))
     matches = [name for name in known if name == typed]
