@@ -45,9 +45,7 @@ class ShellRequest:
 def shell(request: ShellRequest, screen: attached.Screen, context: Context) -> int:
     """Run a shell or a command where a session's server runs, and return its exit status.
 
-    Raises:
-        NotFound: there is no such session, container or host, or the container does not run.
-        LinkLost: the connection broke.
+    Raise `NotFound` if there is no such place, or it does not run, `LinkLost` after a loss.
     """
     if (known := known_place(request.where, context)) is not None:
         with suppress(Unproved):

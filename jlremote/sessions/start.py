@@ -42,9 +42,6 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     """Start or reuse a container, a Jupyter server in it and a forward to it.
 
     What this call made is undone if a later step fails; what was there before is left alone.
-
-    Raises:
-        JlrError: one of the steps failed; the message says which and why.
     """
     known, runtime = naming.session_of(request)
     sessions.check_writable()
@@ -154,11 +151,9 @@ def _same_container(
         return runtime, name, found
     exact = for_container(runtime, known.container_id)
     again = survey(host, exact, known.name, check_gpus=True)
-    if again.container is None or not again.container.renamed:
+    if again.container is None or not (called := again.container.renamed):
         return runtime, name, found
-    context.progress.note(
-        f"the container of session `{known.name}` is now called `{again.container.renamed}`"
-    )
+    context.progress.note(f"the container of session `{known.name}` is now called `{called}`")
     return exact, known.name, again
 
 

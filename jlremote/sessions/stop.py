@@ -52,28 +52,23 @@ class StopReport:
 def stop(selector: str | None, request: StopRequest, context: Context) -> StopReport:
     """Stop a session: Jupyter and the forward, and the container on request.
 
-    Raises:
-        NotFound: there is no such session or job.
-        Usage: the session must be named.
-        Busy: kernels or programs work, without `force`.
+    Raise `NotFound` if there is no such session or job, `Usage` if the session must be named, and
+    `Busy` if kernels or programs work, without `force`.
     """
-    record = None
+    record, forced = None, request.force
     if selector is None:
         known = sessions.load_all()
         record = destruction.default_session(known, sessions.latest_stop(), request)
-    if record is None:
-        may_guess = not request.destroys
-        record = session_selection.chosen(
-            selector, context, or_job=True, as_shared=request.force, guess=may_guess, by_name=True
-        )
+    record = record or session_selection.chosen(
+        selector, context, or_job=True, as_shared=forced, guess=not request.destroys, by_name=True
+    )
     return _stop(record, request, context, named=True)
 
 
 def stop_all(request: StopRequest, context: Context) -> Iterator[StopReport]:
     """Stop every session, also if one of them fails; those of other users are only left.
 
-    Raises:
-        JlrError: the person said no, or a session was not stopped; the others are by then.
+    Raise `JlrError` if the person said no, or a session was not stopped; the others are by then.
     """
     known = [record for record in sessions.load_all() if record.forwarded]
     refused: list[JlrError] = []
@@ -104,12 +99,11 @@ def _all_of(
             refused.append(error)
             continue
         stoppable.append(record)
-        selector, owner = record.selector, look.owner
         lost = "; ".join(look.planned.losses)
-        if owner is None:
-            planned.append(": ".join(filter(None, (f"the session {selector}", lost))))
+        if look.owner is None:
+            planned.append(": ".join(filter(None, (f"the session {record.selector}", lost))))
         elif not request.ends_container:
-            planned.append(f"the forward of {selector}, which belongs to `{owner}`")
+            planned.append(f"the forward of {record.selector}, which belongs to `{look.owner}`")
     return stoppable, Destruction(f"Stop all {what}?", tuple(planned))
 
 
@@ -201,26 +195,21 @@ def _refuse_unsure(ending: SessionEnding) -> None:
     if found.container is not None and found.container.paused:
         ends = ending.command(container=True, remove=False, force=True)
         unpause = runtime.shown("unpause", found.container.called)
-        raise Busy(
-            f"the container of `{selector}` is paused, so its Jupyter cannot be stopped",
-            hint=f"`{unpause}` on the host resumes it; `{ends}` ends it as it is",
-        )
+        hint = f"`{unpause}` on the host resumes it; `{ends}` ends it as it is"
+        what = f"the container of `{selector}` is paused, so its Jupyter cannot be stopped"
+        raise Busy(what, hint=hint)
     if found.unasked is not None:
         command = ending.command(force=True, container=runtime.has_containers)
-        raise Busy(
-            f"cannot ask `{selector}` for busy kernels and programs: {found.unasked}",
-            hint=f"nothing was stopped; `{command}` ends all that runs there",
-        )
+        what = f"cannot ask `{selector}` for busy kernels and programs: {found.unasked}"
+        raise Busy(what, hint=f"nothing was stopped; `{command}` ends all that runs there")
 
 
 def _left(ending: SessionEnding, owner: str) -> StopReport:
     record, request = ending.record, ending.request
     if not record.shared or request.ends_container:
-        raise JlrError(
-            f"`{record.selector}` belongs to `{owner}`",
-            hint=f"ask `{owner}` to stop it; jlr does that for another user only by its name, "
-            "with `--force`",
-        )
+        how = "jlr does that for another user only by its name, with `--force`"
+        hint = f"ask `{owner}` to stop it; {how}"
+        raise JlrError(f"`{record.selector}` belongs to `{owner}`", hint=hint)
     released = _released(ending.host, record, forwarded=True)
     _note(record, request)
     left = f"left Jupyter running: it belongs to `{owner}`"
@@ -228,11 +217,9 @@ def _left(ending: SessionEnding, owner: str) -> StopReport:
 
 
 def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str]:
-    done = []
-    if host.unforward(record.name) and forwarded:
-        done.append(f"released port {record.local_port}")
-    further = (port for port in record.ports if host.unforward(record.name, port.port))
-    return done + [f"released port {port.local_port}" for port in further]
+    ports = [record.local_port] if host.unforward(record.name) and forwarded else []
+    ports += [each.local_port for each in record.ports if host.unforward(record.name, each.port)]
+    return [f"released port {port}" for port in ports]
 
 
 # The forwarded server ends, else the one that jlr launched; with its container any server ends.
@@ -257,10 +244,8 @@ def _end_server(ending: SessionEnding, api: JupyterApi) -> str:
     ended = run_script(host, runtime.inside(name, script))
     if ended.status != 0 and losses.still_runs(host, runtime, name, ended.status):
         with_container = ending.command(container=True, remove=False, force=False)
-        raise JlrError(
-            f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
-            hint=f"`{with_container}` stops its container",
-        )
+        what = f"cannot stop Jupyter (process {server.pid}): {ended.complaint}"
+        raise JlrError(what, hint=f"`{with_container}` stops its container")
     return "stopped JupyterLab"
 
 
