@@ -127,18 +127,14 @@ def taken(port: int, host: str, name: str) -> Busy:
 def check_free(port: int, host: str, name: str | None) -> None:
     """Check that jlr can listen on a local port, unless the session HOST/NAME has it already.
 
-    Raises:
-        Busy: another program or session has it.
-        JlrError: the system refuses it.
+    Raise `Busy` if another program or session has it, `JlrError` if the system refuses it.
     """
     try:
         socket.create_server((LOCALHOST, port)).close()
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
-            raise JlrError(
-                f"cannot listen on port `{port}` of this machine: {reason_of(error)}",
-                hint="take a port from 1024 on; lower ones are root's",
-            ) from error
+            what = f"cannot listen on port `{port}` of this machine: {reason_of(error)}"
+            raise JlrError(what, hint="take a port from 1024 on; lower ones are root's") from error
         record = sessions.find(host, name) if name is not None else None
         if record is not None and record.forwarded and port == record.local_port:
             return
@@ -173,11 +169,8 @@ def hold(
     """Forward the local port that the session had for it, else the first that is free.
 
     `exact` is the only local port that will do. `progress` gets a note where the port is another
-    than before, or was another session's; `undo` puts the forward back as it was.
-
-    Raises:
-        Busy: none is free, or not the exact one.
-        JlrError: the port's owner cannot be recorded.
+    than before, or was another session's; `undo` puts the forward back as it was. If none is free,
+    or not the exact one, raise `Busy`.
     """
     port = to.further_port
     put_back_later(link, session, port, progress, undo)
@@ -229,13 +222,9 @@ def host_port(link: Link, port: int) -> Endpoint:
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """Forward a session and its further ports again on their local ports.
 
-    The further ports come back also where Jupyter is dead.
-
-    Raises:
-        ContainerGone: its container is not there.
-        JlrError: it does not run (see `halted.running`), no Jupyter server runs in it (see
-            `survey.gone`), or the server there has neither token nor password.
-        Busy: the local port is taken, or another session's now.
+    The further ports come back also where Jupyter is dead. Raise as `halted.running`, as
+    `survey.gone` if no Jupyter server runs, `JlrError` if that has neither token nor password, and
+    `Busy` if the local port is taken, or another session's now.
     """
     runtime = runtime_of(record)
     surveyed = survey(link, runtime, record.name)
@@ -254,21 +243,17 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     check_owner(record.local_port, record.host, record.name, None)
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)
-        forward = _forward_again(link, record, server_endpoint(runtime, container, server))
+        to = server_endpoint(runtime, container, server)
+        try:
+            forward = link.forward(record.name, record.local_port, to)
+        except Busy:
+            busy = taken(record.local_port, record.host, record.name)
+            another = f"`jlr start {record.host} {record.name}` takes another port"
+            busy.hint = f"{another}; or end the program that holds this one"
+            raise busy from None
         if not forward.server.token:  # it may be another server than before
             with suppress(NoAnswer):
                 refuse_open(link, forward, allowed=record.open_allowed)
     if record.notify:
         link.notify(record.name, wanted=True)
     return forward
-
-
-def _forward_again(link: Link, record: SessionRecord, to: Endpoint) -> ForwardStatus:
-    try:
-        return link.forward(record.name, record.local_port, to)
-    except Busy as busy:
-        another = f"`jlr start {record.host} {record.name}` takes another port"
-        raise Busy(
-            taken(record.local_port, record.host, record.name).message,
-            hint=f"{another}; or end the program that holds this one",
-        ) from busy
