@@ -14,6 +14,7 @@ from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
+from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
@@ -51,6 +52,9 @@ class SessionEnding:
     record: SessionRecord
     request: StopRequest
     found: Survey
+    forward: ForwardStatus | None = None
+    api: JupyterApi | None = None  # of the server that ends, or would end by force
+    planned: Destruction | None = None  # `None` where another user's session is only left
 
     @property
     def ends_all(self) -> bool:

@@ -1,22 +1,4 @@
-"""Settings: `config.toml` and the `JLR_…` environment variables.
-
-::
-
-    [defaults]                          # every host
-    host = "dgx"                        # of a bare `jlr start`
-    browser = "firefox"
-
-    [profiles.torch]                    # named by --profile, by JLR_PROFILE or by a host
-    image = "nvcr.io/nvidia/pytorch:24.05-py3"
-    volume = ["/raid/me:/data"]
-    shm-size = "1g"
-
-    [hosts.dgx]                         # one host, as typed after `ssh`
-    profile = "torch"
-    gpus = "all"
-
-    [pools.lab]                         # several hosts, as `@lab`
-    hosts = ["dgx", "me@dgx2"]
+"""Settings: `config.toml`, as docs/commands.md shows it, and the `JLR_…` environment variables.
 
 A nearer source wins: flags, the environment, the host, the profile, the defaults. Lists are merged;
 there the nearer source wins for the same folder in the container, variable or limit.
