@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from jlremote.errors import JlrError
 from jlremote.text import one_line
@@ -84,7 +83,8 @@ def _by_dbus(notice: tuple[str, str] | None) -> None:
         return unwrap_msg(bus.send_and_get_reply(request, timeout=_SECONDS))[0]
 
     try:
-        with open_dbus_connection(_session_bus()) as bus:
+        usual = f"unix:path=/run/user/{os.getuid()}/bus"
+        with open_dbus_connection(os.environ.get("DBUS_SESSION_BUS_ADDRESS") or usual) as bus:
             able = ask("GetCapabilities")
             if notice is not None:
                 title, text = notice
@@ -97,11 +97,3 @@ def _by_dbus(notice: tuple[str, str] | None) -> None:
     except (OSError, ValueError, RuntimeError, jeepney.AuthenticationError) as failure:
         why = one_line(str(failure)) or type(failure).__name__
         raise JlrError(f"there is no desktop session to show notices: {why}") from failure
-
-
-def _session_bus() -> str:
-    if address := os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
-        return address
-    if sys.platform != "win32" and Path(socket := f"/run/user/{os.getuid()}/bus").is_socket():
-        return f"unix:path={socket}"
-    raise JlrError("there is no desktop session to show notices")

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -57,32 +57,23 @@ class Named(Protocol):
 NamedRecord = TypeVar("NamedRecord", bound=Named)
 
 
+@dataclass(frozen=True)
 class Records(Generic[Record]):
-    """All records of one kind, in a folder of their own."""
+    """All records of one dataclass, in a folder of their own.
 
-    def __init__(
-        self,
-        folder: str,
-        kind: type[Record],
-        key: Sequence[str],
-        order: Callable[[Record], Any] = lambda _: 0,
-        **parts: Callable[[Any], object],
-    ) -> None:
-        """Describe records of a dataclass, in a folder, with file names made of the `key` fields.
+    `parts` convert fields whose values need more than a check of their type: from JSON's value to
+    the field's, or to `None` if that is wrong.
+    """
 
-        `order` gives the value that they are sorted by. `parts` convert fields whose values need
-        more than a check of their type: from JSON's value to the field's, or to `None` if that is
-        wrong.
-        """
-        self._folder = folder
-        self._kind = kind
-        self._key = key
-        self._order = order
-        self._parts = parts
+    place: str  # the folder's name
+    kind: type[Record]
+    key: Sequence[str]  # the fields that make a file's name
+    parts: Mapping[str, Callable[[Any], object]]
+    order: Callable[[Record], Any] = lambda _: 0  # the value that they are sorted by
 
     def folder(self) -> Path:
         """Return the folder; raise `JlrError` if it cannot be made, or others have access to it."""
-        return paths.private_directory(paths.state_directory() / self._folder)
+        return paths.private_directory(paths.state_directory() / self.place)
 
     def save(self, record: Record) -> None:
         """Write a record, whole."""
@@ -104,7 +95,7 @@ class Records(Generic[Record]):
     def load_all(self) -> list[Record]:
         """Return all records in their order; files that hold none are passed over."""
         loaded = map(self._load, self.folder().glob("*.json"))
-        return sorted((record for record in loaded if record is not None), key=self._order)
+        return sorted((record for record in loaded if record is not None), key=self.order)
 
     def unreadable(self) -> list[Path]:
         """Return the files that hold no record: cut short, or another program's."""
@@ -114,20 +105,20 @@ class Records(Generic[Record]):
         return self.folder() / file_name(*key)
 
     def _key_of(self, record: Record) -> list[str]:
-        return [str(getattr(record, field)) for field in self._key]
+        return [str(getattr(record, field)) for field in self.key]
 
     def _load(self, file: Path) -> Record | None:
-        document, kinds = _document(file), _kinds(self._kind)
+        document, kinds = _document(file), _kinds(self.kind)
         if document is None or document.keys() != kinds.keys():
             return None
         for field, kind in kinds.items():
-            value, part = document[field], self._parts.get(field)
+            value, part = document[field], self.parts.get(field)
             if isinstance(value, str) and "\0" in value:  # no path or argument has one
                 return None
             document[field] = part(value) if part else value
             if document[field] is None if part else not isinstance(value, kind):
                 return None
-        return self._kind(**document)
+        return self.kind(**document)
 
 
 _kinds: Callable[[type], dict[str, Any]] = cache(get_type_hints)

@@ -126,7 +126,7 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
 _PARTS: dict[str, Callable[[Any], object]] = {"local_port": tcp_port, **NAMES}
 _KEY = ("host", "name")
 _RECORDS = Records(
-    "sessions", SessionRecord, _KEY, lambda record: -record.last_used, ports=_ports, **_PARTS
+    "sessions", SessionRecord, _KEY, _PARTS | {"ports": _ports}, lambda record: -record.last_used
 )
 find, load_all, unreadable = _RECORDS.find, _RECORDS.load_all, _RECORDS.unreadable
 
@@ -152,7 +152,7 @@ class StopRecord:
     stopped: float = field(default_factory=time.time)  # seconds since the epoch
 
 
-_STOPS = Records("stops", StopRecord, _KEY, **NAMES)
+_STOPS = Records("stops", StopRecord, _KEY, NAMES)
 
 
 def save_stop(host: str, name: str) -> None:
@@ -188,7 +188,7 @@ class PortOwner:
 
 Owner = tuple[str, str, int | None]
 MOST_PORTS = 500  # more than a person's sessions have; beyond it the oldest are forgotten
-PORT_OWNERS = Records("ports", PortOwner, ("local_port",), lambda owner: -owner.last_used, **_PARTS)
+PORT_OWNERS = Records("ports", PortOwner, ("local_port",), _PARTS, lambda owner: -owner.last_used)
 
 
 def save_port_owner(owner: PortOwner) -> None:
@@ -219,4 +219,4 @@ class MountRecord:
         return (self.host, self.session) == (host, session)
 
 
-MOUNTS = Records("mounts", MountRecord, ("name",), lambda mount: mount.local, host=NAMES["host"])
+MOUNTS = Records("mounts", MountRecord, ("name",), {"host": NAMES["host"]}, lambda one: one.local)

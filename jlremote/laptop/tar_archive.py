@@ -35,9 +35,7 @@ def header(name: str, mode: int, size: int = 0, seconds: float = 0, link: str = 
 def content(path: Path, size: int, *, may_grow: bool) -> Iterator[bytes]:
     """Yield `size` bytes of a file, as its header says; `padding` has to follow.
 
-    Raises:
-        JlrError: the file has another size by now.
-        OSError: it cannot be read.
+    Raise `JlrError` if the file has another size by now, `OSError` if it cannot be read.
     """
     with path.open("rb", buffering=0) as file:
         left = size
@@ -45,10 +43,8 @@ def content(path: Path, size: int, *, may_grow: bool) -> Iterator[bytes]:
             yield data
             left -= len(data)
         if left or (not may_grow and os.fstat(file.fileno()).st_size != size):
-            raise JlrError(
-                f"`{one_line(str(path))}` changed while it was copied",
-                hint="run the command again",
-            )
+            changed = f"`{one_line(str(path))}` changed while it was copied"
+            raise JlrError(changed, hint="run the command again")
 
 
 def padding(size: int) -> bytes:

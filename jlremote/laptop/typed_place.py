@@ -64,20 +64,18 @@ def _looked_up(
 ) -> TypedPlace:
     host, name = _parts(word)
     if host is not None:
-        record = _session_of(host, name)
-        return TypedPlace(host, name) if record is None else _place_of(record)
+        return _place_of(_session_of(host, name), host, name)
     found = matching(sessions.load_all(), word)
     is_host = is_known_host(word, ssh_config)
     if is_host and (host_first or not found):
-        others = " and ".join(f"`{each.selector}`" for each in found)
-        _tell_once(tell, found and f"`{word}` is taken as the host; the session is {others}")
+        if others := " and ".join(f"`{each.selector}`" for each in found):
+            _tell_once(tell, f"`{word}` is taken as the host; the session is {others}")
         return TypedPlace(word, None)
     record = selected(found, word, "sessions")
-    if record is None:
-        return TypedPlace(None, word)
-    taken = f"`{word}` is taken as the session `{record.selector}`; `{word}/` is the host"
-    _tell_once(tell, is_host and taken)
-    return _place_of(record)
+    if record is not None and is_host:
+        taken = f"`{word}` is taken as the session `{record.selector}`; `{word}/` is the host"
+        _tell_once(tell, taken)
+    return _place_of(record, None, word)
 
 
 def leash() -> TypedPlace | None:
@@ -91,7 +89,7 @@ def leash() -> TypedPlace | None:
     host, name = _parts(typed)
     known = sessions.load_all()
     record = _session_of(host, name) if host else selected(known, typed, "sessions")
-    place = TypedPlace(host, name) if record is None else _place_of(record)
+    place = _place_of(record, host, name)
     theirs = record is not None and record.shared
     if theirs or not place.host or not place.name or is_pool(place.host):
         raise JlrError(f"the leash `{typed}` is no session of yours", hint=_ASK)
@@ -115,8 +113,8 @@ _ASK = "ask the person who set the leash to run it, or to change `JLR_LEASH` or 
 _told: set[str] = set()  # a command may resolve its word twice
 
 
-def _tell_once(tell: Callable[[str], None] | None, note: str | object) -> None:
-    if tell and isinstance(note, str) and note not in _told:
+def _tell_once(tell: Callable[[str], None] | None, note: str) -> None:
+    if tell and note not in _told:
         _told.add(note)
         tell(note)
 
@@ -152,8 +150,8 @@ def known_hosts(ssh_config: Path | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _place_of(record: SessionRecord) -> TypedPlace:
-    return TypedPlace(record.host, record.name, record)
+def _place_of(record: SessionRecord | None, host: str | None, name: str | None) -> TypedPlace:
+    return TypedPlace(record.host, record.name, record) if record else TypedPlace(host, name)
 
 
 def _parts(word: str) -> tuple[str | None, str | None]:

@@ -45,7 +45,12 @@ def of(
     status = status_of(link, ask)
     if isinstance(status, Unreached):
         return [session_report.of_unreached(record, status) for record in records]
-    jobs = _jobs(link, records, told)  # first: it notes ends that only the scheduler knows
+    jobs: Mapping[str, Job] = {}
+    kinds = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
+    if any(runtime.in_jobs for runtime in kinds if runtime):
+        from jlremote.jobs import session_job  # loads all that submits jobs, too
+
+        jobs = (told or session_job.read_jobs)(link)  # it notes ends that only the scheduler knows
     listed = []
     for record in records:
         report = _report_of(link, status, record)
@@ -106,17 +111,6 @@ def _stopped_in(record: SessionRecord, container: Container | None) -> SessionRe
     except JlrError as ended:
         return _lost(record, ended)
     return of_record(record, State.STOPPED)
-
-
-def _jobs(
-    link: Link, records: Sequence[SessionRecord], told: Callable[[Link], Mapping[str, Job]] | None
-) -> Mapping[str, Job]:
-    known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
-    if not any(runtime.in_jobs for runtime in known if runtime):
-        return {}
-    from jlremote.jobs import session_job  # loads all that submits jobs, too
-
-    return (told or session_job.read_jobs)(link)
 
 
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:

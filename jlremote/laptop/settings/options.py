@@ -155,19 +155,14 @@ def _checked_text(option: str, value: Any, place: str) -> str:
     if option == "idle-stop":
         seconds_of(value, place)
     if KINDS[option] == "pattern":
-        _check_template(value, place)
+        if value.count("{name}") != 1:
+            hint = '`{name}` stands for the container\'s name: `name = "{user}_{name}"`'
+            raise Usage(f"{place} must contain `{{name}}` once, not {value!r}", hint=hint)
+        made = re.sub(r"\{(name|user)\}", "x", value)
+        if not re.fullmatch(r"[a-zA-Z0-9][\w.-]*", made, re.ASCII):
+            hint = "use letters, digits, `_`, `.` and `-`, the first a letter, a digit or in braces"
+            raise Usage(f"{place} must make names that engines take, not {value!r}", hint=hint)
     return value
-
-
-def _check_template(template: str, place: str) -> None:
-    if template.count("{name}") != 1:
-        hint = '`{name}` stands for the container\'s name: `name = "{user}_{name}"`'
-        raise Usage(f"{place} must contain `{{name}}` once, not {template!r}", hint=hint)
-    if not re.fullmatch(r"[a-zA-Z0-9][\w.-]*", re.sub(r"\{(name|user)\}", "x", template), re.ASCII):
-        hint = (
-            "use letters, digits, `_`, `.` and `-`; begin with `{name}`, `{user}`, letter or digit"
-        )
-        raise Usage(f"{place} must make names that engines take, not {template!r}", hint=hint)
 
 
 def key(option: str, item: str) -> str:

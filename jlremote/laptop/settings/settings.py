@@ -121,8 +121,23 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
 
     Raise `Usage` if the file or a variable is wrong; the message names the key.
     """
-    path = config_file()
-    return interpreted(path, _read(path), os.environ if environment is None else environment)
+    path, tables = config_file(), dict[str, Any]()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except UnicodeDecodeError as failure:
+        raise Usage(f"cannot read `{path}`: it is not UTF-8 text") from failure
+    except OSError as failure:
+        raise Usage(f"cannot read `{path}`: {reason_of(failure)}") from failure
+    if text:
+        import tomllib  # few users have the file
+
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as failure:
+            raise Usage(f"`{path}` is not valid TOML: {failure}") from failure
+    return interpreted(path, tables, os.environ if environment is None else environment)
 
 
 def interpreted(
@@ -152,23 +167,6 @@ def interpreted(
 def config_file() -> Path:
     """Return the path of `config.toml`, which may not exist."""
     return paths.config_directory() / FILE
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except UnicodeDecodeError as failure:
-        raise Usage(f"cannot read `{path}`: it is not UTF-8 text") from failure
-    except OSError as failure:
-        raise Usage(f"cannot read `{path}`: {reason_of(failure)}") from failure
-    import tomllib  # few users have the file
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as failure:
-        raise Usage(f"`{path}` is not valid TOML: {failure}") from failure
 
 
 def _table(path: Path, place: str, table: object, example: str) -> dict[str, Any]:
