@@ -223,19 +223,16 @@ def _run_trial(start: StartContext, image: str, trial: str, *, elsewhere: bool) 
         trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
     text = f"{apptainer.TRIAL}=--nocolor; export {apptainer.TRIAL}\n{trial}"
     done = run_script(start.host, text, timeout=_TRY_SECONDS)
-    if done.status != 0:
-        raise _refused(start.runtime.program, image, done)
-
-
-def _refused(program: str, image: str, done: Completed) -> JlrError:
-    fatal = _FATAL.findall(printable(done.stderr))
+    if done.status == 0:
+        return
+    program, fatal = start.runtime.program, _FATAL.findall(printable(done.stderr))
     reason = one_line((fatal or [done.complaint])[-1])
     if done.status == _MISSING and not fatal:
-        return EngineMissing(f"cannot run `{program}` on the host: {reason}")
+        raise EngineMissing(f"cannot run `{program}` on the host: {reason}")
     if unknown := _UNKNOWN.search(done.stderr):
         hint = "leave it out after `--`, and in `engine-arguments` of the settings"
-        return Usage(f"`{program} exec` has no option `{unknown[1]}`", hint=hint)
+        raise Usage(f"`{program} exec` has no option `{unknown[1]}`", hint=hint)
     hint = f"`{program} exec {shlex.quote(image)} true` there tries it by hand"
     if "image format" in reason or "squashfs" in reason.lower():
         hint = "the file may be cut short: copy or pull it again; " + hint
-    return JlrError(f"cannot use the image `{image}`: {reason}", hint=hint)
+    raise JlrError(f"cannot use the image `{image}`: {reason}", hint=hint)
