@@ -21,7 +21,7 @@ from jlremote.images.file_scripts import file_name, is_docker, is_reference, log
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.place.clusters.scheduler import KEY
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import apptainer, bare
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
