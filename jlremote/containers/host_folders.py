@@ -32,10 +32,8 @@ def prepared(start: StartContext) -> StartContext:
     options = with_workspace(request.options, request.workspace, start.host.name)
     options = on_host(options, start.host, start.engine("info", "--format={{json .}}"))
     if options.user != request.options.user:
-        start.note(
-            f"`{start.name}` runs as you ({options.user}), so that files in your folders stay "
-            "yours; `--user root` is for images that need root"
-        )
+        why = "so that files in your folders stay yours; `--user root` is for images that need root"
+        start.note(f"`{start.name}` runs as you ({options.user}), {why}")
     return replace(start, request=replace(request, options=options))
 
 

@@ -85,10 +85,8 @@ def _running(start: StartContext, found: Survey) -> Server | None:
     if taken is not None and len(found.servers) > 1 and asked is None:
         chosen = taken.port == start.server
         why = "as before" if chosen else "jlr launched it" if taken.ours else "the first one found"
-        start.note(
-            f"{len(found.servers)} Jupyter servers run in `{start.name}`; using the one on port "
-            f"{taken.port} ({why}): {others}"
-        )
+        using = f"using the one on port {taken.port} ({why}): {others}"
+        start.note(f"{len(found.servers)} Jupyter servers run in `{start.name}`; {using}")
     return taken
 
 
@@ -106,10 +104,8 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
             unused.append(f"`--{option}`")
     if unused:
         after = f", after `jlr stop {request.host}/{start.name}`" if server.ours else ""
-        start.note(
-            f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} will apply to its "
-            f"next start{after}"
-        )
+        apply = f"{' and '.join(unused)} will apply to its next start{after}"
+        start.note(f"Jupyter already runs in `{start.name}`: {apply}")
 
 
 def _folders(start: StartContext, container: Container | None) -> list[str]:

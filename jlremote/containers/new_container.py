@@ -232,10 +232,8 @@ def attempted(
             context.progress.note(f"using {tool.name}, because {why}")
             engine, done = tool, again
     if docker_errors.init_missing(done):
-        context.progress.note(
-            f"left out `--init`: {engine.name} on `{request.host}` has no package "
-            f"`{engine.kind.init_package}`"
-        )
+        lacks = f"{engine.name} on `{request.host}` has no package `{engine.kind.init_package}`"
+        context.progress.note(f"left out `--init`: {lacks}")
         spec = replace(spec, options=replace(spec.options, init=False))
         done = attempt(engine, spec)
     return engine, spec, done

@@ -87,10 +87,8 @@ def _explain_kept(start: StartContext, container: Container) -> None:
         by_engine = start.runtime.has_containers
         differ = image_names.surely_differ if by_engine else image_definition.differ
         if differ(typed, container.image):
-            start.note(
-                f"`{container.name}` already exists with the image {container.image}: `--image` "
-                "applies to new containers only"
-            )
+            there = f"`{container.name}` already exists with the image {container.image}"
+            start.note(f"{there}: `--image` applies to new containers only")
     uuids = container.labels.get(GPUS_LABEL)
     allocation.explain_unchanged(start, container.engine_gpus or container.gpus, uuids)
     with suppress(Usage):  # the current folder may not be a project folder
@@ -98,10 +96,8 @@ def _explain_kept(start: StartContext, container: Container) -> None:
         if start.runtime.has_containers:
             items, has = request.options.environment, container.options.environment
             if lacking := [f"`{item.partition('=')[0]}`" for item in items if item not in has]:
-                only = "`--env` applies to new containers only"
-                start.note(
-                    f"`{container.name}` already exists without {', '.join(lacking)}: {only}"
-                )
+                there = f"`{container.name}` already exists without {', '.join(lacking)}"
+                start.note(f"{there}: `--env` applies to new containers only")
             options = replace(options, environment=())  # their values are not shown
         if others := differences(options, container.options):
             values = (

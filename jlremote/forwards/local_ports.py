@@ -80,10 +80,8 @@ def check_owner(local: int, host: str, session: str, port: int | None) -> None:
     """Raise `Busy` if another session has taken a local port while this one had no link."""
     owner = _owners().get(local)
     if owner is not None and owner != (host, session, port):
-        raise Busy(
-            f"port {local} belongs to {_in_words(owner)} now",
-            hint=f"`jlr start {host} {session}` takes another port",
-        )
+        hint = f"`jlr start {host} {session}` takes another port"
+        raise Busy(f"port {local} belongs to {_in_words(owner)} now", hint=hint)
 
 
 def explained(local: int, former: Owner, site: str) -> str:

@@ -57,10 +57,8 @@ def _place(kind: str) -> Path:
         with warnings.catch_warnings(action="ignore"):
             path: Path = getattr(platformdirs, kind)(_NAME, appauthor=False)
     except (PermissionError, RuntimeError) as refusal:
-        raise JlrError(
-            f"no folder for jlr's files: {refusal}",
-            hint="set `HOME`, or `XDG_STATE_HOME`, `XDG_CONFIG_HOME` and `XDG_RUNTIME_DIR`",
-        ) from refusal
+        hint = "set `HOME`, or `XDG_STATE_HOME`, `XDG_CONFIG_HOME` and `XDG_RUNTIME_DIR`"
+        raise JlrError(f"no folder for jlr's files: {refusal}", hint=hint) from refusal
     return path
 
 

@@ -188,16 +188,8 @@ def containers(host: str, context: Context) -> list[ContainerReport]:
     present = presence(host, context)
     if present.engine_failure:
         raise present.engine_failure
-    return [
-        ContainerReport(
-            name=glimpse.container.name,
-            id=glimpse.container.id,
-            image=glimpse.container.image,
-            status=glimpse.status,
-            jupyter=runs_jupyter(glimpse),
-            session=is_session(glimpse),
-            owner=owner(glimpse),
-            gpus=glimpse.container.gpus,
-        )
-        for glimpse in present.containers
-    ]
+    reports = []
+    for glimpse in present.containers:
+        box, has = glimpse.container, (runs_jupyter(glimpse), is_session(glimpse), owner(glimpse))
+        reports.append(ContainerReport(box.name, box.id, box.image, glimpse.status, *has, box.gpus))
+    return reports

@@ -70,10 +70,8 @@ def check_destination(copy: Path, *, force: bool) -> None:
         named = f"--save {shlex.quote(str(copy))} --force"
         raise Usage(f"`{copy}` exists", hint=f"`{named}` overwrites it")
     if not copy.parent.is_dir():
-        raise Usage(
-            f"there is no folder `{copy.parent}`",
-            hint=f"`mkdir -p {shlex.quote(str(copy.parent))}` makes it",
-        )
+        hint = f"`mkdir -p {shlex.quote(str(copy.parent))}` makes it"
+        raise Usage(f"there is no folder `{copy.parent}`", hint=hint)
 
 
 def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Saved:

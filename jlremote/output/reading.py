@@ -179,10 +179,8 @@ def _printed(
 def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
     place = session.selector
     if status == recorded_files.MISSING:
-        raise NotFound(
-            f"`{place}` has no recorded output",
-            hint=f"`jlr start {session.host} {session.name}` records it from now on",
-        )
+        hint = f"`jlr start {session.host} {session.name}` records it from now on"
+        raise NotFound(f"`{place}` has no recorded output", hint=hint)
     if status == recorded_files.OFF:
         raise NotFound(
             f"`{place}` has no recorded output: it was started with `--no-record`",
@@ -196,10 +194,8 @@ def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) 
 
 def _unreadable(session: SessionRecord, why: str) -> JlrError:
     place = session.selector
-    return JlrError(
-        f"cannot read what `{place}` printed: {why}",
-        hint=f"`jlr list {place}` says whether its container runs",
-    )
+    hint = f"`jlr list {place}` says whether its container runs"
+    return JlrError(f"cannot read what `{place}` printed: {why}", hint=hint)
 
 
 def chosen(
@@ -221,10 +217,8 @@ def chosen(
     names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
     if matches:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of it: {names}")
-    raise NotFound(
-        f"{missing} a notebook `{typed}`",
-        hint=did_you_mean(typed, known) or (f"known: {names}" if names else hint),
-    )
+    hint = did_you_mean(typed, known) or (f"known: {names}" if names else hint)
+    raise NotFound(f"{missing} a notebook `{typed}`", hint=hint)
 
 
 def _of_run(records: Iterable[Record | None], run: str) -> Iterator[Record | None]:

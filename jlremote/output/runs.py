@@ -54,28 +54,18 @@ class Run:
     _stream: list[str] | None = None  # the pieces of the stream that is the last output
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "run": self.request,
-            "notebook": self.notebook,
-            "cell": self.cell,
-            "kernel": self.kernel,
-            "code": self.code,
-            "execution_count": self.count,
-            "started": utc(self.started),
-            "ended": None if self.ended is None else utc(self.ended),
-            "status": self.status,
-            "complete": self.complete,
-            "outputs": self.saved_outputs(),
-        }
+        place = {name: getattr(self, name) for name in ("notebook", "cell", "kernel", "code")}
+        ended = None if self.ended is None else utc(self.ended)
+        span = {"execution_count": self.count, "started": utc(self.started), "ended": ended}
+        how = {"status": self.status, "complete": self.complete, "outputs": self.saved_outputs()}
+        return {"run": self.request} | place | span | how
 
     def saved_outputs(self) -> list[Output]:
         """Return the outputs as JupyterLab saves them: of text that was overwritten the last."""
         self.settle()
         return [
-            {**output, "text": overwritten(output["text"])}
-            if output["output_type"] == "stream"
-            else output
-            for output in self.outputs
+            each | ({"text": overwritten(each["text"])} if each["output_type"] == "stream" else {})
+            for each in self.outputs
         ]
 
     def keep_end(self, most: int) -> bool:

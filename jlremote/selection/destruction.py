@@ -92,10 +92,8 @@ def default_session(
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
     """Return the error that a command needs a name, as it would guess what to destroy."""
-    return Usage(
-        f"`{what}` needs the name of a session: there are {candidates}",
-        hint=f"name one: {_listed(commands)}" if commands else "`jlr list` shows them",
-    )
+    hint = f"name one: {_listed(commands)}" if commands else "`jlr list` shows them"
+    return Usage(f"`{what}` needs the name of a session: there are {candidates}", hint=hint)
 
 
 def _listed(commands: Sequence[str]) -> str:

@@ -51,10 +51,8 @@ def on_node(runtime: str, *, with_image: bool) -> Runtime:
     """Return the runtime on a cluster's nodes for `--runtime`; raise `Usage` if it has none."""
     chosen = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
     if chosen not in on_nodes():
-        raise Usage(
-            f"`--runtime {runtime}` does not run in a job of a cluster",
-            hint=f"with `--slurm` it is one of: {', '.join(on_nodes())}",
-        )
+        hint = f"with `--slurm` it is one of: {', '.join(on_nodes())}"
+        raise Usage(f"`--runtime {runtime}` does not run in a job of a cluster", hint=hint)
     return on_nodes()[chosen]
 
 

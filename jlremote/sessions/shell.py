@@ -122,10 +122,8 @@ def _note_forced(host: Link, context: Context) -> None:
     from jlremote.place.host.contract import run_script
 
     if run_script(host, _IS_FORCED).status == 0:
-        context.progress.note(
-            f"the SSH server of `{host.name}` runs its own command (`ForceCommand`), which may "
-            "block a terminal; `</dev/null` asks for none"
-        )
+        forced = f"the SSH server of `{host.name}` runs its own command (`ForceCommand`)"
+        context.progress.note(f"{forced}, which may block a terminal; `</dev/null` asks for none")
 
 
 def _free_label(host: Link, place: Place) -> str:

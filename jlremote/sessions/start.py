@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client  # noqa: F401 - for `JupyterApi`, loaded while the link's process begins
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import paths, sessions
+from jlremote.laptop.record_files import file_name
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -143,9 +143,8 @@ def _look(
 def _same_container(
     host: Link, runtime: Runtime, name: str, found: Survey, context: Context
 ) -> tuple[Runtime, str, Survey]:
-    if found.container is None:
-        known = sessions.find(host.name, name)
-    else:
+    known = sessions.find(host.name, name)
+    if found.container is not None:
         known = sessions.of_container(host.name, found.container.id)
     if known is None or (found.container is not None and known.name == name):
         return runtime, name, found
@@ -161,8 +160,7 @@ def _same_container(
 def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
     from filelock import FileLock, Timeout  # 20 ms that only a new session needs
 
-    digest = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()
-    lock = FileLock(paths.runtime_directory() / f"start-{digest[:16]}.lock", mode=0o600)
+    lock = FileLock(paths.runtime_directory() / file_name("start", host, name), mode=0o600)
     waited = False
     try:
         lock.acquire(timeout=0)

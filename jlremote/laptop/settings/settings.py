@@ -186,10 +186,8 @@ def _pools(path: Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         hosts = table.get("hosts") if isinstance(table, dict) and len(table) == 1 else None
         named = hosts if isinstance(hosts, list) else [None]
         if not named or not all(isinstance(one, str) and one and not is_pool(one) for one in named):
-            raise Usage(
-                f"`{path}`: `[pools.{name}]` must have `hosts` and nothing else",
-                hint='`hosts = ["A", "B"]`, each as after `ssh`',
-            )
+            hint = '`hosts = ["A", "B"]`, each as after `ssh`'
+            raise Usage(f"`{path}`: `[pools.{name}]` must have `hosts` and nothing else", hint=hint)
         pools[name] = tuple(dict.fromkeys(named))
     return pools
 
