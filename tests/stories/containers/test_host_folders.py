@@ -103,7 +103,6 @@ def test_a_workspace_is_a_volume_and_where_work_begins(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     found = with_workspace(ContainerOptions(), workspace, "dgx")
     assert found == ContainerOptions((f"{folder}:/workspace",), workdir="/workspace")
 
@@ -111,7 +110,6 @@ def test_a_workspace_is_a_volume_and_where_work_begins(
 def test_the_workspace_of_a_mounted_folder_is_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     local = tmp_path / "proj"
     (local / "src").mkdir(parents=True)
     for host, remote in (("other", "/elsewhere"), ("dgx", "/raid/me/proj")):
@@ -124,7 +122,6 @@ def test_the_workspace_of_a_mounted_folder_is_what_it_shows(
 
 def test_the_home_here_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Usage, match="is not a project folder"):
         with_workspace(ContainerOptions(), ".", "dgx")

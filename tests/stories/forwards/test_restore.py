@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -29,12 +28,6 @@ RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7
 
 def findings(*servers: Server, ended: str = "") -> Findings:
     return Findings("/tmp/jlr-0/cont1", "", None, servers, ended)
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(local_ports, "_process_on", lambda _: "`vim` (process 7)")
 
 
 def restored(
