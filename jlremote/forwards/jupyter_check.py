@@ -40,11 +40,9 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
         accept = f"`jlr start {link.name} {name} --allow-unauthenticated`"
-        raise JlrError(
-            f"the Jupyter of `{name}` has neither token nor password: every user of "
-            f"`{link.name}` can run code in it",
-            hint=f"{_anew(link, name, 'with a token')}; or accept it: {accept}",
-        )
+        hint = f"{_anew(link, name, 'with a token')}; or accept it: {accept}"
+        what = f"the Jupyter of `{name}` has neither token nor password"
+        raise JlrError(f"{what}: every user of `{link.name}` can run code in it", hint=hint)
     return access
 
 
@@ -54,11 +52,10 @@ def _anew(link: Link, name: str, kind: str) -> str:
 
 def access_note(access: str, host: str) -> str | None:
     """Return the note about a server that has no token."""
-    explained: dict[str, str] = {
-        Access.OPEN: f"open to all users of `{host}`: Jupyter has neither token nor password",
-        Access.PASSWORD: "Jupyter asks for a password in the browser; jlr cannot list its kernels",
-    }
-    return explained.get(access)
+    if access == Access.OPEN:
+        return f"open to all users of `{host}`: Jupyter has neither token nor password"
+    asks = "Jupyter asks for a password in the browser; jlr cannot list its kernels"
+    return asks if access == Access.PASSWORD else None
 
 
 def silent_host(host: str) -> Unreachable:

@@ -137,11 +137,7 @@ class SessionView:
         return self._kernels
 
     def _ask_kernels(self, forward: ForwardStatus) -> None:
-        try:
-            api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
-            self._kernels = api.kernels()
-        except JlrError:
-            self._kernels = None
-        finally:
-            self._asked_at = time.monotonic()
-            self._asking = False
+        kernels = None
+        with suppress(JlrError):
+            kernels = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS).kernels()
+        self._kernels, self._asked_at, self._asking = kernels, time.monotonic(), False

@@ -178,14 +178,12 @@ def _printed(
 
 def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
     place = session.selector
+    begin, missing = f"jlr start {session.host} {session.name}", f"`{place}` has no recorded output"
     if status == recorded_files.MISSING:
-        hint = f"`jlr start {session.host} {session.name}` records it from now on"
-        raise NotFound(f"`{place}` has no recorded output", hint=hint)
+        raise NotFound(missing, hint=f"`{begin}` records it from now on")
     if status == recorded_files.OFF:
-        raise NotFound(
-            f"`{place}` has no recorded output: it was started with `--no-record`",
-            hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
-        )
+        hint = f"`jlr stop {place}`, then `{begin} --record`"
+        raise NotFound(f"{missing}: it was started with `--no-record`", hint=hint)
     if status:
         halted.check(host, session)
         why = one_line(said.decode(errors="replace")) or f"exit status {status}"

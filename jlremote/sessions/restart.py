@@ -55,11 +55,10 @@ def _refuse_unless_it_stays(
         session_job.kept_plan(host, record.name)
     if found.container is not None and found.container.options.remove:
         image = shlex.quote(str(found.container.image))
-        raise JlrError(
-            f"the container of `{record.selector}` is deleted when it stops (`--rm`)",
-            hint=f"`jlr stop {record.selector}` ends it; `jlr start {record.host} {record.name} "
-            f"--image {image}` with its options creates it again",
-        )
+        begin = f"`jlr start {record.host} {record.name} --image {image}`"
+        hint = f"`jlr stop {record.selector}` ends it; {begin} with its options creates it again"
+        what = f"the container of `{record.selector}` is deleted when it stops (`--rm`)"
+        raise JlrError(what, hint=hint)
 
 
 def _again(record: SessionRecord, runtime: Runtime, found: Survey) -> StartRequest:

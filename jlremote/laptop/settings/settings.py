@@ -106,11 +106,9 @@ class Settings:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
             origin = next(each for each in _merged([by]) if each.option == "profile")
             chosen = f"; {origin.within(self.path)} chooses it" if origin.is_set else ""
-            raise Usage(
-                f"no profile `{name}`{chosen}",
-                hint=did_you_mean(name, self.profiles)
-                or f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`",
-            )
+            others = f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`"
+            hint = did_you_mean(name, self.profiles) or others
+            raise Usage(f"no profile `{name}`{chosen}", hint=hint)
         built_in = self.profiles[name] is options.BUILT_IN_PROFILES.get(name)
         place = f"profile {name}, built in" if built_in else f"[profiles.{name}]"
         return place, self.profiles[name]
