@@ -97,9 +97,8 @@ def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus) -> C
 
 def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     engine, name = start.engine, spec.name
-    begin, remove = (
-        command_line(make(engine, name)) for make in (docker.start_argv, docker.remove_argv)
-    )
+    begin = command_line(docker.start_argv(engine, name))
+    remove = command_line(docker.remove_argv(engine, name))
     inspect = networks.described(engine, name)
     running = command_line(docker.state_argv(engine, name, "Running"))
     last_line = command_line(docker.logs_argv(engine, name, 1, follow=False))

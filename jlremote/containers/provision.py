@@ -100,15 +100,13 @@ def _explain_kept(start: StartContext, container: Container) -> None:
                 start.note(f"{there}: `--env` applies to new containers only")
             options = replace(options, environment=())  # their values are not shown
         if others := differences(options, container.options):
-            values = (
+            kept = (
                 f"{one.option} is {f'`{printable(one.there)}`' if one.there else 'none'} "
                 f"(you asked for `{one.asked}`)"
                 for one in others
             )
-            start.note(
-                f"`{container.name}` already exists and keeps its settings: {'; '.join(values)}"
-                f"{start.way_to_delete(container, 'for a new one')}"
-            )
+            there = f"`{container.name}` already exists and keeps its settings: {'; '.join(kept)}"
+            start.note(f"{there}{start.way_to_delete(container, 'for a new one')}")
 
 
 def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
@@ -186,10 +184,8 @@ def _start(start: StartContext, container: Container) -> Container:
 
 def _stop_again(start: StartContext, before: Container) -> None:
     shared = scripts.is_shared(start.runtime, start.name, start.mark)
-    inspect, stop = (
-        command_line(make(start.engine, start.container))
-        for make in (docker.inspect_argv, docker.stop_argv)
-    )
+    inspect = command_line(docker.inspect_argv(start.engine, start.container))
+    stop = command_line(docker.stop_argv(start.engine, start.container))
     with suppress(JlrError):
         now = start.runtime.read(start.name, start.host.run({"container": inspect}))
         if now is None or not now.running or now.started_at == before.started_at:

@@ -17,7 +17,7 @@ from jlremote.jupyter.endpoint import Endpoint, hostname
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import ContainerGone, gone, survey
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import Owner, PortOwner, SessionRecord
+from jlremote.laptop.sessions import PortOwner, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.addresses import LOCALHOST
@@ -41,7 +41,7 @@ def candidates(host: str, session: str, port: int | None, exact: int | None) -> 
         yield exact
         return
     owners = _owners()
-    own = [local for local, owner in owners.items() if owner == (host, session, port)]
+    own = [n for n, owner in owners.items() if owner == PortOwner(n, host, session, port)]
     yield from own
     lowest = first_port(port)
     numbers = range(lowest, min(lowest + PORTS, 65536))
@@ -62,49 +62,40 @@ def first_port(port: int | None) -> int:
     return port if port >= UNPRIVILEGED else port + UNPRIVILEGED
 
 
-def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack) -> Owner | None:
+def claim(owner: PortOwner, undo: ExitStack) -> PortOwner | None:
     """Record the owner of a local port; return the former one, if it was another."""
-    owner = (host, session, port)
-    former = _owners().get(local)
-    sessions.save_port_owner(PortOwner(local, *owner))
+    former = _owners().get(owner.local_port)
+    sessions.save_port_owner(owner)
     if former == owner:
         return None
     if former is None:
-        undo.callback(sessions.PORT_OWNERS.delete_key, str(local))
+        undo.callback(sessions.PORT_OWNERS.delete, owner)
     else:
-        undo.callback(sessions.save_port_owner, PortOwner(local, *former))
+        undo.callback(sessions.save_port_owner, former)
     return former
 
 
-def check_owner(local: int, host: str, session: str, port: int | None) -> None:
-    """Raise `Busy` if another session has taken a local port while this one had no link."""
-    owner = _owners().get(local)
-    if owner is not None and owner != (host, session, port):
-        hint = f"`jlr start {host} {session}` takes another port"
-        raise Busy(f"port {local} belongs to {_in_words(owner)} now", hint=hint)
+def check_owner(owner: PortOwner) -> None:
+    """Raise `Busy` if another session has taken a local port while its owner had no link."""
+    now = _owners().get(owner.local_port)
+    if now is not None and now != owner:
+        hint = f"`jlr start {owner.host} {owner.name}` takes another port"
+        raise Busy(f"port {owner.local_port} belongs to {now.in_words} now", hint=hint)
 
 
-def explained(local: int, former: Owner, site: str) -> str:
+def explained(former: PortOwner, site: str) -> str:
     """Return the note about a port that another session had; `site` is its new origin."""
-    return (
-        f"port {local} belonged to {_in_words(former)}, whose pages may have left a program in the "
-        f"browser; if you do not trust them, delete the browser's site data of `{site}`"
-    )
+    had = f"port {former.local_port} belonged to {former.in_words}, whose pages may have left a"
+    what = "program in the browser; if you do not trust them, delete the browser's site data of"
+    return f"{had} {what} `{site}`"
 
 
-def _in_words(owner: Owner) -> str:
-    host, session, port = owner
-    return f"`{host}/{session}`" if port is None else f"port {port} of `{host}/{session}`"
-
-
-def _owners() -> dict[int, Owner]:
-    owners: dict[int, Owner] = {
-        known.local_port: known.owner for known in sessions.PORT_OWNERS.load_all()
-    }
+def _owners() -> dict[int, PortOwner]:
+    owners = {known.local_port: known for known in sessions.PORT_OWNERS.load_all()}
     for record in sessions.load_all():
-        owners.setdefault(record.local_port, (record.host, record.name, None))
-        for known in record.ports:
-            owners.setdefault(known.local_port, (record.host, record.name, known.port))
+        further = ((known.local_port, known.port) for known in record.ports)
+        for local, port in ((record.local_port, None), *further):
+            owners.setdefault(local, PortOwner(local, record.host, record.name, port))
     return owners
 
 
@@ -183,9 +174,8 @@ def hold(
         else:
             if refused is not None:
                 progress.note(f"{refused.message}; using {local}")
-            if former := claim(local, link.name, session, port, undo):
-                site = f"{hostname(link.name, session, port)}:{local}"
-                progress.note(explained(local, former, site))
+            if former := claim(PortOwner(local, link.name, session, port), undo):
+                progress.note(explained(former, f"{hostname(link.name, session, port)}:{local}"))
             return forward
     raise Busy("no local port is free", hint=f"ports from {first_port(port)} on were tried")
 
@@ -231,14 +221,14 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         raise ContainerGone(f"the container `{record.name}` now belongs to `{surveyed.whose}`")
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
-            check_owner(port.local_port, record.host, record.name, port.port)
+            check_owner(PortOwner(port.local_port, record.host, record.name, port.port))
             place = of_container(runtime, container)
             to = host_port(link, port.port) if port.on_host else Endpoint(place, port.port)
             link.forward(record.name, port.local_port, to)
     server = surveyed.server_on(record.server)
     if server is None:
         raise gone(record.host, container, surveyed.findings)
-    check_owner(record.local_port, record.host, record.name, None)
+    check_owner(PortOwner(record.local_port, record.host, record.name, None))
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)
         to = server_endpoint(runtime, container, server)

@@ -178,15 +178,14 @@ class PortOwner:
     host: str  # what was typed after `ssh`
     name: str  # the session's
     port: int | None  # its further port, `None` for its Jupyter server
-    last_used: float = field(default_factory=time.time)  # seconds since the epoch
+    last_used: float = field(default_factory=time.time, compare=False)  # seconds since the epoch
 
     @property
-    def owner(self) -> Owner:
-        """The session's host, its name and its further port."""
-        return self.host, self.name, self.port
+    def in_words(self) -> str:
+        session = f"`{self.host}/{self.name}`"
+        return session if self.port is None else f"port {self.port} of {session}"
 
 
-Owner = tuple[str, str, int | None]
 MOST_PORTS = 500  # more than a person's sessions have; beyond it the oldest are forgotten
 PORT_OWNERS = Records("ports", PortOwner, ("local_port",), _PARTS, lambda owner: -owner.last_used)
 

@@ -13,11 +13,8 @@ from jlremote.text import one_line
 
 PIECE_BYTES = 512 << 10
 END = bytes(2 * tarfile.BLOCKSIZE)
-_TYPES = (
-    (stat.S_ISDIR, tarfile.DIRTYPE),
-    (stat.S_ISLNK, tarfile.SYMTYPE),
-    (stat.S_ISFIFO, tarfile.FIFOTYPE),
-)
+_TYPES = {stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE}
+_TYPES |= {stat.S_IFIFO: tarfile.FIFOTYPE}
 
 
 def header(name: str, mode: int, size: int = 0, seconds: float = 0, link: str = "") -> bytes:
@@ -26,7 +23,7 @@ def header(name: str, mode: int, size: int = 0, seconds: float = 0, link: str = 
     `mode` has the type, too, `seconds` is when it was changed, and `link` the text of a link.
     """
     info = tarfile.TarInfo(name)
-    info.type = next((kind for test, kind in _TYPES if test(mode)), tarfile.REGTYPE)
+    info.type = _TYPES.get(stat.S_IFMT(mode), tarfile.REGTYPE)
     info.mode, info.mtime, info.linkname = stat.S_IMODE(mode), int(seconds), link
     info.size = size if info.isreg() else 0
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")

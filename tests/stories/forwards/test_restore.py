@@ -13,7 +13,7 @@ from jlremote.forwards import local_ports
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import IdleStopped, JupyterDead, Survey
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop.sessions import PortOwner, PortRecord, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.runtime import Container
 from tests.link.fakes import new_endpoint, new_server
@@ -55,7 +55,7 @@ def test_a_local_port_that_was_given_to_another_session_meanwhile_stays_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for local in (8901, 7001):
-        local_ports.claim(local, "lab", "two", None, ExitStack())
+        local_ports.claim(PortOwner(local, "lab", "two", None), ExitStack())
     link = FakeLink()
     with pytest.raises(Busy, match="port 8901 belongs to `lab/two` now") as busy:
         restored(monkeypatch, link, Survey(HERE, findings(new_server())))
