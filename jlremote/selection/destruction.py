@@ -55,10 +55,8 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
     try:
         answer = context.asker.ask(Question("confirm", text, echo=True))
     except NeedsAuthentication:
-        raise JlrError(
-            f"jlr cannot ask here, and this would be lost: {'; '.join(lines)}",
-            hint="add `--yes` to do it without a question",
-        ) from None
+        lost = f"jlr cannot ask here, and this would be lost: {'; '.join(lines)}"
+        raise JlrError(lost, hint="add `--yes` to do it without a question") from None
     if answer != "yes":
         raise JlrError("nothing was changed, because the answer was no")
 

@@ -145,10 +145,9 @@ def _any_container(link: Link, typed: str, missing: NotFound, *, as_shared: bool
                 return Place(each.name, found.name, selector=f"{host}/{found.name}")
     there = f"`jlr shell {host_word(host)}` opens a shell on the host"
     shows = f"`jlr list {host} --all` shows all; {there}"
-    raise NotFound(
-        f"there is neither a session nor a container `{typed}` on `{host}`",
-        hint=hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows),
-    ) from missing
+    hint = hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows)
+    what = f"there is neither a session nor a container `{typed}` on `{host}`"
+    raise NotFound(what, hint=hint) from missing
 
 
 def _host_itself(host: str, context: Context) -> tuple[Link, Place]:
