@@ -40,11 +40,7 @@ class Asker(Protocol):
     """The way to put a question to the user."""
 
     def ask(self, question: Question) -> str:
-        """Return the answer.
-
-        Raises:
-            NeedsAuthentication: the user cannot be asked, or gave no answer.
-        """
+        """Return the answer; raise `NeedsAuthentication` if none was given, or can be."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +51,7 @@ class NeverAsks:
     obeys: bool = False  # whether no link is begun for it that `jlr disconnect` has ended
 
     def ask(self, question: Question) -> str:
-        """Refuse.
-
-        Raises:
-            NeedsAuthentication: always.
-        """
+        """Raise `NeedsAuthentication`."""
         raise unanswered(question, self.hint)
 
 

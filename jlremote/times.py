@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from jlremote.errors import Usage
@@ -14,42 +15,31 @@ _SPAN = re.compile("".join(rf"(?:(\d{{1,6}}){unit})?" for unit in UNITS))
 
 
 def seconds_of(text: str, place: str) -> int:
-    """Return the seconds of a span, 0 for `off`; `place` is where it was written, for the message.
-
-    Raises:
-        Usage: it is not a span of time.
-    """
+    """Return the seconds of a span, 0 for `off`; `place` is where it was written, for `Usage`."""
     if text.strip().lower() == "off":
         return 0
     span = _SPAN.fullmatch(text.strip().lower())
     counts = span.groups(default="0") if span else ()
     seconds = sum(int(count) * size for count, size in zip(counts, UNITS.values()))  # noqa: B905
     if not seconds:
-        raise Usage(
-            f"invalid {place}: `{text}` is not a span of time", hint="use `30m`, `2h`, `1d`, `off`"
-        )
+        hint = "use `30m`, `2h`, `1d`, `off`"
+        raise Usage(f"invalid {place}: `{text}` is not a span of time", hint=hint)
     return seconds
 
 
 def since(text: str, place: str) -> int:
     """Return a moment in seconds since the epoch, or a span before now in seconds below zero.
 
-    A moment is in ISO 8601, without a zone in this machine's; `place` is where it was written.
-
-    Raises:
-        Usage: it is neither.
+    A moment is in ISO 8601, without a zone in this machine's; `place` is where it was written, for
+    the message of `Usage`.
     """
-    try:
+    with suppress(ValueError, OverflowError):
         return int(datetime.fromisoformat(text).timestamp())
-    except (ValueError, OverflowError):
-        pass
     try:
         return -seconds_of(text, place)
     except Usage as wrong:
-        raise Usage(
-            f"invalid {place}: `{text}` is neither a span of time nor a moment",
-            hint="use `30m`, `2h`, `1d` or `2026-01-31T12:00`",
-        ) from wrong
+        what = f"invalid {place}: `{text}` is neither a span of time nor a moment"
+        raise Usage(what, hint="use `30m`, `2h`, `1d` or `2026-01-31T12:00`") from wrong
 
 
 def in_words(seconds: int) -> str:

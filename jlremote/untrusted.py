@@ -61,33 +61,21 @@ def fits_here(name: str) -> bool:
 
 
 def path_part(name: str) -> str:
-    """Return a listed name if it is one plain component of a path.
-
-    Raises:
-        Refused: it is empty, `.`, `..`, or contains a separator or NUL.
-    """
+    """Return a listed name if it is one component of a path, and neither empty nor a dot folder."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise Refused(f"`{one_line(name)}` is not the name of a file")
     return name
 
 
 def argument(text: str) -> str:
-    """Return a word that a local program takes as an operand.
-
-    Raises:
-        Refused: it is empty, begins with `-`, or contains control characters.
-    """
+    """Return a word for a local program: not empty, no option, without control characters."""
     if not text or text.startswith("-") or _controls(text):
         raise Refused(f"`{one_line(text)}` cannot be an argument")
     return text
 
 
 def absolute_path(text: str) -> str:
-    """Return a far path that begins with `/`.
-
-    Raises:
-        Refused: it does not, or it contains control characters.
-    """
+    """Return a far path that begins with `/`, and has no control characters."""
     if not text.startswith("/") or _controls(text):
         raise Refused(f"`{one_line(text)}` is no absolute path without control characters")
     return text
@@ -98,11 +86,7 @@ def _controls(text: str) -> bool:
 
 
 def whole_number(text: str, *, least: int = 0, most: int = 2**63 - 1) -> int:
-    """Return a whole number from ASCII digits, with a minus sign where `least` is negative.
-
-    Raises:
-        Refused: the text is no such number, or the number is out of range.
-    """
+    """Return a number in range from ASCII digits, with a minus sign where `least` is negative."""
     text = text.strip()
     digits = text[1:] if least < 0 and text.startswith("-") else text  # also for Python 3.8
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
@@ -122,11 +106,7 @@ def count(text: str) -> int | None:
 
 
 def number(value: object) -> float:
-    """Return a finite number from a text or from a value of a document.
-
-    Raises:
-        Refused: it is none.
-    """
+    """Return a finite number from a text or from a value of a document."""
     try:
         known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
         parsed = float(value) if known else math.nan  # type: ignore[arg-type]
@@ -148,16 +128,13 @@ def moment(value: object) -> float | None:
 
 
 def document(text: str | bytes) -> Any:
-    """Return a parsed JSON document, with lone surrogates replaced by `?`.
+    """Return a parsed JSON document in UTF-8, with lone surrogates replaced by `?`.
 
     Numbers are as in JavaScript: one of over 64 bits has a fraction, and one that is not finite
     (`NaN`, `Infinity`, `1e999`) is `None`.
-
-    Raises:
-        Refused: it is no JSON, not UTF-8, or nested too deep.
     """
     try:
-        value = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_nothing)
+        value = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=lambda _: None)
         _refuse_deep(value)
         return _encodable(value, text)
     except RecursionError as error:
@@ -176,23 +153,13 @@ def _float(digits: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _nothing(_: str) -> None:
-    return None
-
-
 def _refuse_deep(value: object) -> None:
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > _DEEPEST:
-            raise Refused("the document is nested too deep")
-        below: list[object] = []
-        for each in level:
-            if isinstance(each, dict):
-                below += each.values()
-            elif isinstance(each, list):
-                below += each
-        level = [each for each in below if isinstance(each, (dict, list))]
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [one for each in inner for one in each if isinstance(one, (dict, list))]
+    if level:
+        raise Refused("the document is nested too deep")
 
 
 def _encodable(value: Any, text: str | bytes) -> Any:

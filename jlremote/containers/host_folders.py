@@ -26,18 +26,14 @@ _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
 def prepared(start: StartContext) -> StartContext:
     """Return the start with its folders resolved on the host, before a pull that may take long.
 
-    Raises:
-        Usage: a volume's source is not valid.
-        NotFound: a folder is missing on the host.
+    Raise as `on_host`.
     """
     request = start.request
     options = with_workspace(request.options, request.workspace, start.host.name)
     options = on_host(options, start.host, start.engine("info", "--format={{json .}}"))
     if options.user != request.options.user:
-        start.note(
-            f"`{start.name}` runs as you ({options.user}), so that files in your folders stay "
-            "yours; `--user root` is for images that need root"
-        )
+        why = "so that files in your folders stay yours; `--user root` is for images that need root"
+        start.note(f"`{start.name}` runs as you ({options.user}), {why}")
     return replace(start, request=replace(request, options=options))
 
 
@@ -45,10 +41,8 @@ def with_workspace(options: ContainerOptions, workspace: str | None, host: str) 
     """Return the options with the project folder mounted at `/workspace` as working folder.
 
     The workspace is relative to the home folder of the host; `.` is the folder mounted at the
-    current local one (see `jlr mount`), else its namesake.
-
-    Raises:
-        Usage: the current folder is not a project folder.
+    current local one (see `jlr mount`), else its namesake. If that is not a project folder, raise
+    `Usage`.
     """
     if workspace is None:
         return options
@@ -64,10 +58,8 @@ def _namesake(here: Path, host: str) -> str:
         if mount.host == host and here.is_relative_to(mount.local):
             return str(PurePosixPath(mount.remote, here.relative_to(mount.local).as_posix()))
     if here == Path.home() or not here.name:
-        raise Usage(
-            f"the current folder `{here}` is not a project folder",
-            hint=f"`--workspace=DIR` puts a folder of `{host}` at {WORKSPACE}",
-        )
+        hint = f"`--workspace=DIR` puts a folder of `{host}` at {WORKSPACE}"
+        raise Usage(f"the current folder `{here}` is not a project folder", hint=hint)
     return f"~/{here.name}"
 
 
@@ -78,14 +70,14 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     if `--user` was given, or the engine itself maps root (rootless) or all users (`userns-remap`)
     to other users, by the JSON of its command `info`.
 
-    Raises:
-        Usage: a volume's source is neither a folder of the host nor a volume's name.
-        NotFound: a folder is missing; the engine would make an empty one, owned by root.
+    Raise `Usage` if a volume's source is neither a folder of the host nor a volume's name, and
+    `NotFound` if a folder is missing: the engine would make an empty one, owned by root.
     """
     sources = [source for source in map(_source, options.volumes) if source]
     if not sources:
         return options
-    tests = (f"[ -e {_quoted(path)} ] || echo {number}" for number, path in enumerate(sources))
+    quoted = (shlex.quote(p) if p[0] == "/" else f'"$HOME"{shlex.quote(p[1:])}' for p in sources)
+    tests = (f"[ -e {path} ] || echo {number}" for number, path in enumerate(quoted))
     steps = {"who": _WHO, "missing": "\n".join(tests)}
     if options.user is None:
         steps["info"] = command_line(info)
@@ -106,16 +98,12 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
 def found_on_host(options: ContainerOptions, host: Host) -> ContainerOptions:
     """Return the options with the host's home folder, for a runtime that maps no users.
 
-    Raises:
-        Usage: a volume's source is no folder of the host.
-        NotFound: a folder is missing.
+    Raise as `on_host`, and for a volume's name.
     """
     for volume in options.volumes:
         if _source(volume) is None:
-            raise Usage(
-                f"`--volume {one_line(volume)}` names no folder of the host",
-                hint="write `SOURCE:TARGET`; volumes that have names are docker's and podman's",
-            )
+            hint = "write `SOURCE:TARGET`; volumes that have names are docker's and podman's"
+            raise Usage(f"`--volume {one_line(volume)}` names no folder of the host", hint=hint)
     user = options.user
     return replace(on_host(replace(options, user=user or ""), host, ()), user=user)
 
@@ -126,14 +114,9 @@ def _source(volume: str) -> str | None:
         return None
     if source.startswith(("/", "~/")) or source == "~":
         return source
-    raise Usage(
-        f"`{one_line(source)}` in `--volume {one_line(volume)}` is not an absolute path",
-        hint="write a path that begins with `/`, or with `~/` for your home folder on the host",
-    )
-
-
-def _quoted(path: str) -> str:
-    return f'"$HOME"{shlex.quote(path[1:])}' if path.startswith("~") else shlex.quote(path)
+    hint = "write a path that begins with `/`, or with `~/` for your home folder on the host"
+    what = f"`{one_line(source)}` in `--volume {one_line(volume)}` is not an absolute path"
+    raise Usage(what, hint=hint)
 
 
 @understood("the shell")

@@ -21,13 +21,12 @@ from jlremote.images.image_files import DOCKER, file_name, is_reference, login_h
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.place.clusters.scheduler import KEY
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
 from jlremote.place.runtimes.engine.kinds import Argv
 from jlremote.place.runtimes.runtime import Attachment, Container, ContainerSpec, Runtime
-from jlremote.place.runtimes.scripts import packages
 from jlremote.text import one_line, printable
 
 _TAKEN = 75  # sysexits.h: EX_TEMPFAIL
@@ -44,17 +43,13 @@ JOB_FOLDER = f'{_JOB}=$directory; export {_JOB}; mkdir -p "$directory/tmp"\n'
 def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
     """Define the session, try its image and return it, with the packages that were asked for.
 
-    Raises:
-        NotFound: there is no such image, or none was named.
-        EngineMissing: the program is not installed.
-        JlrError: the image or an option is refused.
+    Raise `NotFound` if there is no such image, or none was named, `EngineMissing` if the program is
+    not installed, and `JlrError` if the image or an option is refused.
     """
     typed = start.request.image
     if typed is None:
-        raise NotFound(
-            f"`{start.request.host}` has no session `{start.name}`, and no `--image` was given",
-            hint="add `--image x.sif`, `--image docker://…` or `--image FOLDER`",
-        )
+        what = f"`{start.request.host}` has no session `{start.name}`, and no `--image` was given"
+        raise NotFound(what, hint="add `--image x.sif`, `--image docker://…` or `--image FOLDER`")
     start = allocation.by_uuid(start)
     with start.context.progress.step(f"Create {start.name} from {typed}"):
         image = _image(start, typed)
@@ -63,7 +58,7 @@ def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
         found = survey(start.host, start.runtime, start.name)
     if found.container is None:
         raise JlrError(f"the definition of `{start.name}` is gone")
-    new_container.install(start, start.request.options.packages, packages.install)
+    new_container.install(start, start.request.options.packages)
     return with_its_gpus(start, found.container), found.container, found
 
 
@@ -110,18 +105,13 @@ def entered(
 ) -> Argv:
     """Return the command of a job in the image of the request, which runs in `JOB_FOLDER`.
 
-    One that runs `elsewhere`, and later, has its image tried here, if the program is here.
-
-    Raises:
-        NotFound: there is no such image.
-        JlrError: it is refused.
+    One that runs `elsewhere`, and later, has its image tried here, if the program is here. Raise
+    `NotFound` if there is no such image, `JlrError` if it is refused.
     """
     typed = str(start.request.image)
+    installed = _is_installed(start.runtime.program)
     with start.context.progress.step(f"Look for {typed}"):
-        if (
-            not elsewhere
-            and run_script(start.host, _is_installed(start.runtime.program)).status != 0
-        ):
+        if not elsewhere and run_script(start.host, installed).status != 0:
             _look_further(start)
         spec = _spec(start, _image(start, typed))
         if elsewhere:
@@ -170,6 +160,11 @@ def _folder(runtime: Runtime, name: str) -> str:
     return f'"{runtime.servers_folder}"/{shlex.quote(name)}'
 
 
+def _remove(start: StartContext) -> None:
+    with suppress(JlrError):
+        run_script(start.host, scripts.clear(start.runtime, start.name))
+
+
 def _write(start: StartContext, spec: ContainerSpec) -> None:
     enter = processes.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
     definition, program = processes.written_definition(spec), start.runtime.program
@@ -210,17 +205,10 @@ def _is_installed(program: str) -> str:
 
 def _look_further(start: StartContext) -> None:
     program = start.runtime.program
-    missing = EngineMissing(
-        f"`{program}` was not found on `{start.request.host}`",
-        hint="put the `module load` that your site documents into `~/.bashrc` there; "
-        "`--runtime singularity` uses the older program",
-    )
-    look_further(start.host, program, missing)
-
-
-def _remove(start: StartContext) -> None:
-    with suppress(JlrError):
-        run_script(start.host, scripts.clear(start.runtime, start.name))
+    hint = "put the `module load` that your site documents into `~/.bashrc` there; "
+    hint += "`--runtime singularity` uses the older program"
+    what = f"`{program}` was not found on `{start.request.host}`"
+    look_further(start.host, program, EngineMissing(what, hint=hint))
 
 
 def _try(start: StartContext, image: str) -> None:
@@ -235,21 +223,16 @@ def _run_trial(start: StartContext, image: str, trial: str, *, elsewhere: bool) 
         trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
     text = f"{processes.TRIAL}=--nocolor; export {processes.TRIAL}\n{trial}"
     done = run_script(start.host, text, timeout=_TRY_SECONDS)
-    if done.status != 0:
-        raise _refused(start.runtime.program, image, done)
-
-
-def _refused(program: str, image: str, done: Completed) -> JlrError:
-    fatal = _FATAL.findall(printable(done.stderr))
+    if done.status == 0:
+        return
+    program, fatal = start.runtime.program, _FATAL.findall(printable(done.stderr))
     reason = one_line((fatal or [done.complaint])[-1])
     if done.status == _MISSING and not fatal:
-        return EngineMissing(f"cannot run `{program}` on the host: {reason}")
+        raise EngineMissing(f"cannot run `{program}` on the host: {reason}")
     if unknown := _UNKNOWN.search(done.stderr):
-        return Usage(
-            f"`{program} exec` has no option `{unknown[1]}`",
-            hint="leave it out after `--`, and in `engine-arguments` of the settings",
-        )
+        hint = "leave it out after `--`, and in `engine-arguments` of the settings"
+        raise Usage(f"`{program} exec` has no option `{unknown[1]}`", hint=hint)
     hint = f"`{program} exec {shlex.quote(image)} true` there tries it by hand"
     if "image format" in reason or "squashfs" in reason.lower():
         hint = "the file may be cut short: copy or pull it again; " + hint
-    return JlrError(f"cannot use the image `{image}`: {reason}", hint=hint)
+    raise JlrError(f"cannot use the image `{image}`: {reason}", hint=hint)

@@ -41,9 +41,8 @@ NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
 def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     """Return a running server, and whether it was launched just now.
 
-    Raises:
-        NotFound: neither JupyterLab nor Notebook is installed.
-        JlrError: it ended at once, or did not start in time; with the last lines of its log.
+    Raise `NotFound` if neither JupyterLab nor Notebook is installed, `JlrError` if it ended at once
+    or did not start in time, with the last lines of its log.
     """
     if (server := _running(start, found)) is not None:
         _explain_running(start, found, server)
@@ -75,26 +74,20 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 def _running(start: StartContext, found: Survey) -> Server | None:
     taken, asked = found.server_on(start.server), start.request.server
+    others = ", ".join(
+        f"`--server {one.port}` takes that of {printable(one.root_directory)}"
+        for one in found.servers
+        if one is not taken or asked is not None
+    )
     if asked is not None and (taken is None or taken.port != asked):
-        raise NotFound(
-            f"no Jupyter server runs on port {asked} of `{start.name}`",
-            hint=_ways_to_take(found.servers) or "without `--server` one is launched",
-        )
+        hint = others or "without `--server` one is launched"
+        raise NotFound(f"no Jupyter server runs on port {asked} of `{start.name}`", hint=hint)
     if taken is not None and len(found.servers) > 1 and asked is None:
         chosen = taken.port == start.server
         why = "as before" if chosen else "jlr launched it" if taken.ours else "the first one found"
-        others = _ways_to_take([server for server in found.servers if server is not taken])
-        start.note(
-            f"{len(found.servers)} Jupyter servers run in `{start.name}`; using the one on port "
-            f"{taken.port} ({why}): {others}"
-        )
+        using = f"using the one on port {taken.port} ({why}): {others}"
+        start.note(f"{len(found.servers)} Jupyter servers run in `{start.name}`; {using}")
     return taken
-
-
-def _ways_to_take(servers: Sequence[Server]) -> str:
-    return ", ".join(
-        f"`--server {one.port}` takes that of {printable(one.root_directory)}" for one in servers
-    )
 
 
 def _explain_running(start: StartContext, found: Survey, server: Server) -> None:
@@ -111,10 +104,8 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
             unused.append(f"`--{option}`")
     if unused:
         after = f", after `jlr stop {request.host}/{start.name}`" if server.ours else ""
-        start.note(
-            f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} will apply to its "
-            f"next start{after}"
-        )
+        apply = f"{' and '.join(unused)} will apply to its next start{after}"
+        start.note(f"Jupyter already runs in `{start.name}`: {apply}")
 
 
 def _folders(start: StartContext, container: Container | None) -> list[str]:
@@ -123,20 +114,15 @@ def _folders(start: StartContext, container: Container | None) -> list[str]:
     if container is not None:
         return [volume.target for volume in container.volumes if volume.name is None]
     split = (volume.split(":") for volume in start.request.options.volumes)
-    return [
-        target
-        for source, target, *_ in (parts for parts in split if len(parts) > 1)
-        if source.startswith(("/", "~"))
-    ]
+    return [parts[1] for parts in split if len(parts) > 1 and parts[0].startswith(("/", "~"))]
 
 
 def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
-    folders, here = _folders(start, found.container), server.root_directory
+    folders, here = _folders(start, found.container), PurePosixPath(server.root_directory)
     if folders:
-        where = f"JupyterLab opens in `{here}`"
-        if not any(PurePosixPath(here).is_relative_to(folder) for folder in folders):
-            where += f", which `{start.request.host}` does not keep"
-        start.note(f"{where}; a new container opens in `--workdir`")
+        is_kept = any(map(here.is_relative_to, folders))
+        where = "" if is_kept else f", which `{start.request.host}` does not keep"
+        start.note(f"JupyterLab opens in `{here}`{where}; a new container opens in `--workdir`")
 
 
 def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:
@@ -148,10 +134,9 @@ def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = Tr
     environment = start.environment
     if start.runtime.enters_image:  # for shells and jobs, too
         environment += f'printf %s {shlex.quote(environment)} >"$directory/{GPUS_FILE}"\n'
-    bind_address = "127.0.0.1" if start.loopback else None
     by_tcp = start.request.scheduled is not None and start.request.scheduled.by_tcp
-    if by_tcp:
-        bind_address = "0.0.0.0"  # noqa: S104  # asked for by `--reach tcp`
+    # `--reach tcp` asks for all addresses.
+    bind_address = "0.0.0.0" if by_tcp else "127.0.0.1" if start.loopback else None  # noqa: S104
     return Launch(
         start.runtime,
         start.name,
@@ -209,10 +194,8 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
             raise _failed(start, found, findings)
         undone = launch.unjoin(start.runtime, start.name, start.mark)
         run_script(start.host, start.runtime.inside(start.name, undone))
-    raise JlrError(
-        f"another start of Jupyter in `{start.name}` ended before it answered",
-        hint="run the command again",
-    )
+    what = f"another start of Jupyter in `{start.name}` ended before it answered"
+    raise JlrError(what, hint="run the command again")
 
 
 def _refuse_other_settings(start: StartContext, server: Server) -> None:
@@ -220,11 +203,10 @@ def _refuse_other_settings(start: StartContext, server: Server) -> None:
     elsewhere = not served.startswith(f"/{start.name}-")
     if server.ours and (elsewhere or server.secure or is_open):
         how = f"`{served}`{' by TLS' * server.secure}{' without a token' * is_open}"
-        raise JlrError(
-            f"the Jupyter of `{start.name}` does not follow its settings: it serves {how}",
-            hint="look for a `jupyter-lab` of the image that drops `JUPYTER_CONFIG_PATH` or has "
-            "options of its own; `--python` or `--conda-env` chooses another one",
-        )
+        hint = "look for a `jupyter-lab` of the image that drops `JUPYTER_CONFIG_PATH` or has "
+        hint += "options of its own; `--python` or `--conda-env` chooses another one"
+        what = f"the Jupyter of `{start.name}` does not follow its settings: it serves {how}"
+        raise JlrError(what, hint=hint)
 
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:
@@ -271,11 +253,7 @@ def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrEr
 
 
 def _halted(start: StartContext, before: Container) -> JlrError | None:
-    """Return the error of a container that ran a moment ago, `None` if it still does.
-
-    Raises:
-        NotFound: see `refuse_halted`.
-    """
+    """Return the error of a container that ran a moment ago, or raise it; `None` if it runs."""
     now = start.runtime.read(start.name, start.host.run(start.runtime.describe(start.name)))
     if now is None or now.paused or now.restarting:
         refuse_halted(start.request.host, start.name, start.runtime, now)
@@ -311,18 +289,14 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
         where = start.runtime.place(start.name, start.request.host)
         if start.runtime.has_containers and found.container is None:  # it is removed by then
             where = f"the image `{start.request.image}`"
-        return NotFound(
-            f"{missing} {within} {where}",
-            hint="`--python` takes a Python or a virtual environment, `--conda-env` the name or "
-            "folder of an environment of conda",
-        )
+        hint = "`--python` takes a Python or a virtual environment, `--conda-env` the name or "
+        hint += "folder of an environment of conda"
+        return NotFound(f"{missing} {within} {where}", hint=hint)
     if status == COMMAND_NOT_FOUND or any(words in log for words in NOT_THERE):
         return _missing(start, found)
-    happened = (
-        f"JupyterLab did not start within {launch.WAIT_SECONDS} s"
-        if status is None
-        else f"JupyterLab ended at once with exit status {status}"
-    )
+    happened = f"JupyterLab ended at once with exit status {status}"
+    if status is None:
+        happened = f"JupyterLab did not start within {launch.WAIT_SECONDS} s"
     last = f"; the last lines of its log:\n{log}" if log else ", and its log is empty"
     by_hand = f"`{_by_hand(start, found)}` on `{start.request.host}` tries it by hand"
     return JlrError(f"{happened}{last}", hint=by_hand)

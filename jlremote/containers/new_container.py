@@ -42,9 +42,6 @@ def create(
     command; else its entrypoint runs a program of its own. A container that cannot start (no such
     GPU, a port taken) is removed at once, and an entrypoint that ends it is left out. The lease on
     its GPUs is for the start at first, then for as long as it runs.
-
-    Raises:
-        JlrError: the engine refused.
     """
     start.undo.callback(remove_marked, start)
 
@@ -80,16 +77,11 @@ def spec_of(start: StartContext, image: str, gpus: AllocatedGpus, script: str) -
 
 
 def with_image(start: StartContext, image: str, make: Callable[[], Made | None]) -> Made:
-    """Return what `make` makes of an image, which is pulled if it is missing.
-
-    Raises:
-        NotFound: its registry does not have it either.
-    """
-    made = make()
-    if made is None:
-        pull.transfer(start.host, start.engine, "pull", image, start.context)
-        made = make()
-    if made is None:
+    """Return what `make` makes of an image, which is pulled if it is missing, or `NotFound`."""
+    if (made := make()) is not None:
+        return made
+    pull.transfer(start.host, start.engine, "pull", image, start.context)
+    if (made := make()) is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")
     return made
 
@@ -158,9 +150,8 @@ def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bo
     words, own, lines = variables.off_arguments(create, environment)
     head = words.index("create") + 1
     label = f'"--label={USER_LABEL}=$(id -un || id -u)"'
-    assigned = (
-        f"{name}={shlex.quote(value)} " for name, _, value in (x.partition("=") for x in own)
-    )
+    split = (item.partition("=") for item in own)
+    assigned = (f"{name}={shlex.quote(value)} " for name, _, value in split)
     network = "${own:+--network=$own} " if own_network else ""
     command = f"{command_line(words[:head])} {label} {network}{command_line(words[head:])}"
     command = "".join((*assigned, APART, command))
@@ -202,9 +193,8 @@ def remove_marked(start: StartContext) -> None:
     label = f"{START_LABEL}={start.mark}"
     find = start.engine("ps", "--all", "--quiet", f"--filter=label={label}")
     remove = docker.remove_argv(start.engine, "")[:-1]
-    shared = start.runtime.inside(
-        start.name, launch.is_shared(start.runtime, start.name, start.mark)
-    )
+    is_shared = launch.is_shared(start.runtime, start.name, start.mark)
+    shared = start.runtime.inside(start.name, is_shared)
     # The creation goes on without its script; the brackets keep `grep` from finding itself.
     creating = f"grep -qs '[{label[0]}]{label[1:]}' /proc/[0-9]*/cmdline"
     script = (
@@ -241,26 +231,18 @@ def attempted(
             context.progress.note(f"using {tool.name}, because {why}")
             engine, done = tool, again
     if docker_errors.init_missing(done):
-        context.progress.note(
-            f"left out `--init`: {engine.name} on `{request.host}` has no package "
-            f"`{engine.kind.init_package}`"
-        )
+        lacks = f"{engine.name} on `{request.host}` has no package `{engine.kind.init_package}`"
+        context.progress.note(f"left out `--init`: {lacks}")
         spec = replace(spec, options=replace(spec.options, init=False))
         done = attempt(engine, spec)
     return engine, spec, done
 
 
-def install(
-    start: StartContext, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
-) -> None:
-    """Install packages (in pip's notation) by `script`, as a step that shows pip's last line.
-
-    Raises:
-        JlrError: pip failed; with its last lines.
-    """
+def install(start: StartContext, wanted: tuple[str, ...]) -> None:
+    """Install packages (in pip's notation), as a step that shows pip's last line."""
     if not wanted:
         return
-    doing = start.runtime.in_image(start.name, script(wanted))
+    doing = start.runtime.in_image(start.name, packages.install(wanted))
     lines, begun = list[str](), ""
     with start.context.progress.step(one_line(f"Install {', '.join(wanted)}")):
         with start.host.stream(doing) as output:
@@ -270,7 +252,13 @@ def install(
                 if lines:
                     start.context.progress.advance(one_line(lines[-1]))
         if output.status != 0:
-            raise _pip_failed(start, [*lines, begun])
+            lines = [printable(line).rstrip() for line in (*lines, begun) if line.strip()]
+            last = "\n".join(lines[-6:]) or "(no output)"
+            hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
+            if start.runtime.has_containers and "no space left" in last.lower():
+                hint = docker_errors.space_hint(start.engine)
+            what = f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}"
+            raise JlrError(what, hint=hint)
 
 
 def install_again(start: StartContext, container: Container) -> bool:
@@ -282,18 +270,7 @@ def install_again(start: StartContext, container: Container) -> bool:
     if looked.status != packages.GONE:
         return False
     try:
-        install(start, wanted, packages.install)
+        install(start, wanted)
     except JlrError as failure:
         start.note(f"the packages of `{start.name}` are gone: {failure.message}")
     return True
-
-
-def _pip_failed(start: StartContext, lines: list[str]) -> JlrError:
-    lines = [printable(line).rstrip() for line in lines if line.strip()]
-    last = "\n".join(lines[-6:]) or "(no output)"
-    hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
-    if start.runtime.has_containers and "no space left" in last.lower():
-        hint = docker_errors.space_hint(start.engine)
-    return JlrError(
-        f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}", hint=hint
-    )

@@ -36,12 +36,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
     """Return a running container, existing or new, with the start's context and the survey.
 
     The context has the engine that created it. The survey of a new container stays empty, unless
-    its entrypoint runs a program of its own.
-
-    Raises:
-        NotFound: there is no such container, and no image to create it from.
-        JustCreated: another start was faster to create it.
-        JlrError: the engine refused.
+    its entrypoint runs a program of its own. Without container and image raise `NotFound`, and
+    `JustCreated` if another start was faster.
     """
     container = found.container
     if not start.runtime.has_containers:
@@ -49,14 +45,12 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
     if container is None:
         made, container, launches = _create(start)
         start = start.with_engine(made.engine)  # with the request as it was typed
-        new_container.install(start, start.request.options.packages, packages.install)
+        new_container.install(start, start.request.options.packages)
         if not launches:
             found = survey(start.host, start.runtime, start.name)
             if not found.server:
-                image = start.request.image
-                start.note(
-                    f"starting Jupyter beside the program that the entrypoint of `{image}` runs"
-                )
+                runs = f"the program that the entrypoint of `{start.request.image}` runs"
+                start.note(f"starting Jupyter beside {runs}")
         return start, container, found
     _explain_kept(start, container)
     if not container.running:
@@ -93,36 +87,26 @@ def _explain_kept(start: StartContext, container: Container) -> None:
         by_engine = start.runtime.has_containers
         differ = image_names.surely_differ if by_engine else image_definition.differ
         if differ(typed, container.image):
-            start.note(
-                f"`{container.name}` already exists with the image {container.image}: `--image` "
-                "applies to new containers only"
-            )
+            there = f"`{container.name}` already exists with the image {container.image}"
+            start.note(f"{there}: `--image` applies to new containers only")
     uuids = container.labels.get(GPUS_LABEL)
     allocation.explain_unchanged(start, container.engine_gpus or container.gpus, uuids)
     with suppress(Usage):  # the current folder may not be a project folder
         options = with_workspace(request.options, request.workspace, request.host)
         if start.runtime.has_containers:
-            _explain_variables(start, container)
+            items, has = request.options.environment, container.options.environment
+            if lacking := [f"`{item.partition('=')[0]}`" for item in items if item not in has]:
+                there = f"`{container.name}` already exists without {', '.join(lacking)}"
+                start.note(f"{there}: `--env` applies to new containers only")
             options = replace(options, environment=())  # their values are not shown
         if others := differences(options, container.options):
-            values = (
+            kept = (
                 f"{one.option} is {f'`{printable(one.there)}`' if one.there else 'none'} "
                 f"(you asked for `{one.asked}`)"
                 for one in others
             )
-            start.note(
-                f"`{container.name}` already exists and keeps its settings: {'; '.join(values)}"
-                f"{start.way_to_delete(container, 'for a new one')}"
-            )
-
-
-def _explain_variables(start: StartContext, container: Container) -> None:
-    items, has = start.request.options.environment, container.options.environment
-    if lacking := [f"`{item.partition('=')[0]}`" for item in items if item not in has]:
-        start.note(
-            f"`{container.name}` already exists without {', '.join(lacking)}: `--env` applies to "
-            "new containers only"
-        )
+            there = f"`{container.name}` already exists and keeps its settings: {'; '.join(kept)}"
+            start.note(f"{there}{start.way_to_delete(container, 'for a new one')}")
 
 
 def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
@@ -156,11 +140,10 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
 
 
 def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
-    image, step = start.request.image, start.context.progress.step
-    if image is None:
+    if (image := start.request.image) is None:
         raise _nothing_to_create_from(start)
     start = prepared(start)
-    with step(f"Create {start.name} from {image}"):
+    with start.context.progress.step(f"Create {start.name} from {image}"):
         return new_container.with_image(start, image, lambda: _created(start, image))
 
 
@@ -217,8 +200,7 @@ def _nothing_to_create_from(start: StartContext) -> NotFound:
     host, name = start.host.name, start.name
     typed, known = start.request.container or name, sessions.find(host, name)
     image = shlex.quote(known.image) if known and known.image else "IMAGE"
-    return NotFound(
-        f"there is no container `{name}` on `{host}`, and no image to create it from",
-        hint=f"`jlr start {host} {typed} --image {image}` creates it; `jlr list {host} --all` and "
-        f"`jlr image list {host}` show what is there",
-    )
+    hint = f"`jlr start {host} {typed} --image {image}` creates it; `jlr list {host} --all` and "
+    hint += f"`jlr image list {host}` show what is there"
+    what = f"there is no container `{name}` on `{host}`, and no image to create it from"
+    return NotFound(what, hint=hint)

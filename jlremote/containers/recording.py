@@ -45,10 +45,9 @@ def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:
     runtime = runtime_of(record)
     try:
         now = recording_of(host, runtime, record.name)
-    except Unreachable:
-        raise
-    except JlrError:
-        if not runtime.in_jobs:  # whose records can be read without its node
+    except JlrError as failure:
+        # A job's records can be read without its node.
+        if isinstance(failure, Unreachable) or not runtime.in_jobs:
             raise
         return None
     if now.state != "dead" or not now.served:
@@ -61,10 +60,8 @@ def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:
 
 
 def _again(name: str) -> str:
-    return (
-        f"the recorder of `{name}` had ended and was started again; what cells printed meanwhile "
-        "is not kept"
-    )
+    gap = "what cells printed meanwhile is not kept"
+    return f"the recorder of `{name}` had ended and was started again; {gap}"
 
 
 # Of two recorders beside a server the second one ends at once.

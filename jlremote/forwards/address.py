@@ -68,10 +68,8 @@ def report(
 ) -> PortReport:
     """Return the report of a port; `known` is `None` if the link does not forward it."""
     if known is None:
-        option = " --host" if port.on_host else ""
-        again = f"jlr forward {record.selector} {port.port}{option}"
-        why = f"it is not forwarded; `{again}` forwards it"
-        known = Unreached(str(State.DOWN), None, why)
+        again = f"jlr forward {record.selector} {port.port}{' --host' if port.on_host else ''}"
+        known = Unreached(str(State.DOWN), None, f"it is not forwarded; `{again}` forwards it")
     if isinstance(known, Unreached):
         local, since = port.local_port, known.since
     else:

@@ -53,7 +53,18 @@ def open_in_browser(address: Address, name: str | None = None) -> str | None:
     `name` is one that `webbrowser` knows, or a program, with or without arguments and `%s`;
     `BROWSER` is a list of such names, of which the first that starts is taken.
     """
-    return _first(name, lambda browser: _launch(browser, _page_for(browser, address)))
+
+    def launch(browser: webbrowser.BaseBrowser) -> str | None:
+        page = _page_for(browser, address)
+        if isinstance(browser, webbrowser.GenericBrowser):
+            return _run([browser.name, *(word.replace("%s", page) for word in browser.args)])
+        # The library waits five seconds for a browser that was not running yet; jlr need not.
+        opening = threading.Thread(target=browser.open, args=(page,), daemon=True)
+        opening.start()
+        opening.join(timeout=1.0)
+        return None
+
+    return _first(name, launch)
 
 
 def trouble(name: str | None = None) -> str | None:
@@ -132,39 +143,23 @@ def _is_confined(name: str) -> bool:
 def _default_is_confined() -> bool:
     asked = ("xdg-settings", "get", "default-web-browser")
     try:
-        done = subprocess.run(
-            asked, capture_output=True, encoding="utf-8", errors="replace", timeout=5, check=False
-        )
+        told = subprocess.run(asked, capture_output=True, timeout=5, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return False
     folders = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     own = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
     for folder in (own, *folders.split(":"), "/var/lib/snapd/desktop", _FLATPAKS):
-        with contextlib.suppress(OSError):
-            entry = Path(folder, "applications", done.stdout.strip()).read_text("utf-8", "replace")
-            return "X-SnapInstanceName=" in entry or "X-Flatpak=" in entry
+        with contextlib.suppress(OSError, ValueError):  # a name with a null byte
+            entry = Path(folder, "applications", os.fsdecode(told.strip())).read_bytes()
+            return b"X-SnapInstanceName=" in entry or b"X-Flatpak=" in entry
     return False
 
 
-def _launch(browser: webbrowser.BaseBrowser, address: str) -> str | None:
-    if isinstance(browser, webbrowser.GenericBrowser):
-        return _run([browser.name, *(word.replace("%s", address) for word in browser.args)])
-    # The library waits five seconds for a browser that was not running yet; jlr need not.
-    opening = threading.Thread(target=browser.open, args=(address,), daemon=True)
-    opening.start()
-    opening.join(timeout=1.0)
-    return None
-
-
 def _run(argv: list[str]) -> str | None:
+    nothing = subprocess.DEVNULL  # browsers' warnings would be mixed into jlr's output and `--json`
     try:
-        # Its output is dropped: browsers' warnings would be mixed into jlr's output and `--json`.
         process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            argv, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
         )
     except OSError as failure:
         return f"the browser `{argv[0]}` does not start: {reason_of(failure)}"

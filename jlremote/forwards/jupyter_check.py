@@ -15,11 +15,8 @@ from jlremote.link.wire.status import ForwardStatus
 def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     """Wait until Jupyter answers through a forward, which proves the whole way.
 
-    Return the name of this machine under which it answers: the session's own, or 127.0.0.1.
-
-    Raises:
-        IdentityRefused: Jupyter does not take its own token.
-        JlrError: as of `why_silent`, or Jupyter refused.
+    Return the name of this machine under which it answers: the session's own, or 127.0.0.1. Raise
+    `IdentityRefused` if Jupyter does not take its own token, else as `why_silent`.
     """
     try:
         own = hostname(link.name, forward.session)
@@ -28,28 +25,24 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     except NoAnswer as silent:
         raise why_silent(link, forward, silent) from silent
     except IdentityRefused as refused:
-        raise IdentityRefused(
-            f"{refused.message}, though its file has this token; it may log users in by "
-            "other means, for example by a proxy",
-            hint=_anew(link, forward.session, "whose token works"),
-        ) from refused
+        means = "it may log users in by other means, for example by a proxy"
+        what = f"{refused.message}, though its file has this token; {means}"
+        hint = _anew(link, forward.session, "whose token works")
+        raise IdentityRefused(what, hint=hint) from refused
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     """Refuse a server without token and password, unless allowed; return how it authenticates.
 
-    Raises:
-        JlrError: it does not, and that is not allowed; the caller releases the forward.
+    The caller releases the forward.
     """
     server, name = forward.server, forward.endpoint.place.name
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
-        raise JlrError(
-            f"the Jupyter of `{name}` has neither token nor password: every user of "
-            f"`{link.name}` can run code in it",
-            hint=f"{_anew(link, name, 'with a token')}; or accept it: "
-            f"`jlr start {link.name} {name} --allow-unauthenticated`",
-        )
+        accept = f"`jlr start {link.name} {name} --allow-unauthenticated`"
+        hint = f"{_anew(link, name, 'with a token')}; or accept it: {accept}"
+        what = f"the Jupyter of `{name}` has neither token nor password"
+        raise JlrError(f"{what}: every user of `{link.name}` can run code in it", hint=hint)
     return access
 
 
@@ -59,11 +52,10 @@ def _anew(link: Link, name: str, kind: str) -> str:
 
 def access_note(access: str, host: str) -> str | None:
     """Return the note about a server that has no token."""
-    explained: dict[str, str] = {
-        Access.OPEN: f"open to all users of `{host}`: Jupyter has neither token nor password",
-        Access.PASSWORD: "Jupyter asks for a password in the browser; jlr cannot list its kernels",
-    }
-    return explained.get(access)
+    if access == Access.OPEN:
+        return f"open to all users of `{host}`: Jupyter has neither token nor password"
+    asks = "Jupyter asks for a password in the browser; jlr cannot list its kernels"
+    return asks if access == Access.PASSWORD else None
 
 
 def silent_host(host: str) -> Unreachable:
@@ -73,22 +65,19 @@ def silent_host(host: str) -> Unreachable:
 
 def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError:
     """Return why a server did not answer: `Busy`, `NoAnswer` or another error."""
-    failure = None
     if not link.answers():
         return silent_host(link.name)
+    known = None
     with suppress(JlrError):  # the link itself may be gone
         known = link.status().forward(forward.session)
-        failure = known.failure if known else None
-    if failure is None:
+    if known is None or (failure := known.failure) is None:
         return silent
     if "certificate of Jupyter" in failure:
-        hint = _anew(link, forward.endpoint.place.name, "without TLS")
-        return JlrError(failure, hint=hint)
+        return JlrError(failure, hint=_anew(link, forward.endpoint.place.name, "without TLS"))
     if "over this connection already" in failure:
-        return Busy(
-            f"cannot open another connection into a container on `{link.name}`: {failure}",
-            hint="stop a session that `jlr list` shows, close a terminal or unmount a folder",
-        )
+        what = f"cannot open another connection into a container on `{link.name}`: {failure}"
+        hint = "stop a session that `jlr list` shows, close a terminal or unmount a folder"
+        return Busy(what, hint=hint)
     relayed = forward.endpoint.target is not None and forward.endpoint.target.relay is not None
     if forward.server.sock and not relayed:  # another way to the host led there at its launch
         ask = "ask the administrator of `{}` for `AllowStreamLocalForwarding local`"
@@ -96,9 +85,7 @@ def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
         hint = f"{ask.format(link.name)}; or {end.format(f'{link.name}/{forward.session}')}"
         return NoAnswer(f"{silent.message} ({failure})", hint=hint)
     if "prohibited" in failure:
-        return JlrError(
-            f"`{link.name}` does not permit connections through its SSH server: {failure}",
-            hint="ask its administrator for `AllowTcpForwarding local`, and for `PermitOpen any`"
-            " if that is set",
-        )
+        what = f"`{link.name}` does not permit connections through its SSH server: {failure}"
+        hint = "ask its administrator for `AllowTcpForwarding local`, and for `PermitOpen any`"
+        return JlrError(what, hint=f"{hint} if that is set")
     return NoAnswer(f"{silent.message} ({failure})", hint=silent.hint)

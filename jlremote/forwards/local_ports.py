@@ -17,7 +17,7 @@ from jlremote.jupyter.endpoint import Endpoint, hostname
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import gone, survey
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import Owner, PortOwner, SessionRecord
+from jlremote.laptop.sessions import PortOwner, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.addresses import LOCALHOST
@@ -41,7 +41,7 @@ def candidates(host: str, session: str, port: int | None, exact: int | None) -> 
         yield exact
         return
     owners = _owners()
-    own = [local for local, owner in owners.items() if owner == (host, session, port)]
+    own = [n for n, owner in owners.items() if owner == PortOwner(n, host, session, port)]
     yield from own
     lowest = first_port(port)
     numbers = range(lowest, min(lowest + PORTS, 65536))
@@ -62,51 +62,40 @@ def first_port(port: int | None) -> int:
     return port if port >= UNPRIVILEGED else port + UNPRIVILEGED
 
 
-def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack) -> Owner | None:
+def claim(owner: PortOwner, undo: ExitStack) -> PortOwner | None:
     """Record the owner of a local port; return the former one, if it was another."""
-    owner = (host, session, port)
-    former = _owners().get(local)
-    sessions.save_port_owner(PortOwner(local, *owner))
+    former = _owners().get(owner.local_port)
+    sessions.save_port_owner(owner)
     if former == owner:
         return None
     if former is None:
-        undo.callback(sessions.PORT_OWNERS.delete_key, str(local))
+        undo.callback(sessions.PORT_OWNERS.delete, owner)
     else:
-        undo.callback(sessions.save_port_owner, PortOwner(local, *former))
+        undo.callback(sessions.save_port_owner, former)
     return former
 
 
-def check_owner(local: int, host: str, session: str, port: int | None) -> None:
-    """Raise `Busy` if another session has taken a local port while this one had no link."""
-    owner = _owners().get(local)
-    if owner is not None and owner != (host, session, port):
-        raise Busy(
-            f"port {local} belongs to {_in_words(owner)} now",
-            hint=f"`jlr start {host} {session}` takes another port",
-        )
+def check_owner(owner: PortOwner) -> None:
+    """Raise `Busy` if another session has taken a local port while its owner had no link."""
+    now = _owners().get(owner.local_port)
+    if now is not None and now != owner:
+        hint = f"`jlr start {owner.host} {owner.name}` takes another port"
+        raise Busy(f"port {owner.local_port} belongs to {now.in_words} now", hint=hint)
 
 
-def explained(local: int, former: Owner, site: str) -> str:
+def explained(former: PortOwner, site: str) -> str:
     """Return the note about a port that another session had; `site` is its new origin."""
-    return (
-        f"port {local} belonged to {_in_words(former)}, whose pages may have left a program in the "
-        f"browser; if you do not trust them, delete the browser's site data of `{site}`"
-    )
+    had = f"port {former.local_port} belonged to {former.in_words}, whose pages may have left a"
+    what = "program in the browser; if you do not trust them, delete the browser's site data of"
+    return f"{had} {what} `{site}`"
 
 
-def _in_words(owner: Owner) -> str:
-    host, session, port = owner
-    return f"`{host}/{session}`" if port is None else f"port {port} of `{host}/{session}`"
-
-
-def _owners() -> dict[int, Owner]:
-    owners: dict[int, Owner] = {
-        known.local_port: known.owner for known in sessions.PORT_OWNERS.load_all()
-    }
+def _owners() -> dict[int, PortOwner]:
+    owners = {known.local_port: known for known in sessions.PORT_OWNERS.load_all()}
     for record in sessions.load_all():
-        owners.setdefault(record.local_port, (record.host, record.name, None))
-        for known in record.ports:
-            owners.setdefault(known.local_port, (record.host, record.name, known.port))
+        further = ((known.local_port, known.port) for known in record.ports)
+        for local, port in ((record.local_port, None), *further):
+            owners.setdefault(local, PortOwner(local, record.host, record.name, port))
     return owners
 
 
@@ -127,18 +116,14 @@ def taken(port: int, host: str, name: str) -> Busy:
 def check_free(port: int, host: str, name: str | None) -> None:
     """Check that jlr can listen on a local port, unless the session HOST/NAME has it already.
 
-    Raises:
-        Busy: another program or session has it.
-        JlrError: the system refuses it.
+    Raise `Busy` if another program or session has it, `JlrError` if the system refuses it.
     """
     try:
         socket.create_server((LOCALHOST, port)).close()
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
-            raise JlrError(
-                f"cannot listen on port `{port}` of this machine: {reason_of(error)}",
-                hint="take a port from 1024 on; lower ones are root's",
-            ) from error
+            what = f"cannot listen on port `{port}` of this machine: {reason_of(error)}"
+            raise JlrError(what, hint="take a port from 1024 on; lower ones are root's") from error
         record = sessions.find(host, name) if name is not None else None
         if record is not None and record.forwarded and port == record.local_port:
             return
@@ -173,11 +158,8 @@ def hold(
     """Forward the local port that the session had for it, else the first that is free.
 
     `exact` is the only local port that will do. `progress` gets a note where the port is another
-    than before, or was another session's; `undo` puts the forward back as it was.
-
-    Raises:
-        Busy: none is free, or not the exact one.
-        JlrError: the port's owner cannot be recorded.
+    than before, or was another session's; `undo` puts the forward back as it was. If none is free,
+    or not the exact one, raise `Busy`.
     """
     port = to.further_port
     put_back_later(link, session, port, progress, undo)
@@ -192,9 +174,8 @@ def hold(
         else:
             if refused is not None:
                 progress.note(f"{refused.message}; using {local}")
-            if former := claim(local, link.name, session, port, undo):
-                site = f"{hostname(link.name, session, port)}:{local}"
-                progress.note(explained(local, former, site))
+            if former := claim(PortOwner(local, link.name, session, port), undo):
+                progress.note(explained(former, f"{hostname(link.name, session, port)}:{local}"))
             return forward
     raise Busy("no local port is free", hint=f"ports from {first_port(port)} on were tried")
 
@@ -247,31 +228,27 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         )
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
-            check_owner(port.local_port, record.host, record.name, port.port)
+            check_owner(PortOwner(port.local_port, record.host, record.name, port.port))
             place = of_container(runtime, container)
             to = host_port(link, port.port) if port.on_host else Endpoint(place, port.port)
             link.forward(record.name, port.local_port, to)
     server = surveyed.server_on(record.server)
     if server is None:
         raise gone(record.host, container, surveyed.findings)
-    check_owner(record.local_port, record.host, record.name, None)
+    check_owner(PortOwner(record.local_port, record.host, record.name, None))
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)
-        forward = _forward_again(link, record, server_endpoint(runtime, container, server))
+        to = server_endpoint(runtime, container, server)
+        try:
+            forward = link.forward(record.name, record.local_port, to)
+        except Busy:
+            busy = taken(record.local_port, record.host, record.name)
+            another = f"`jlr start {record.host} {record.name}` takes another port"
+            busy.hint = f"{another}; or end the program that holds this one"
+            raise busy from None
         if not forward.server.token:  # it may be another server than before
             with suppress(NoAnswer):
                 refuse_open(link, forward, allowed=record.open_allowed)
     if record.notify:
         link.notify(record.name, wanted=True)
     return forward
-
-
-def _forward_again(link: Link, record: SessionRecord, to: Endpoint) -> ForwardStatus:
-    try:
-        return link.forward(record.name, record.local_port, to)
-    except Busy as busy:
-        another = f"`jlr start {record.host} {record.name}` takes another port"
-        raise Busy(
-            taken(record.local_port, record.host, record.name).message,
-            hint=f"{another}; or end the program that holds this one",
-        ) from busy

@@ -36,7 +36,7 @@ class RegistryLogin:
     host: str  # what was typed after `ssh`
 
 
-_LOGINS = Records("registries", RegistryLogin, ("registry", "host"), **NAMES)
+_LOGINS = Records("registries", RegistryLogin, ("registry", "host"), NAMES)
 
 
 def find(host: str, registries: Iterable[str]) -> dict[str, RegistryKey]:

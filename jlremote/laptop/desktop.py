@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from jlremote.errors import JlrError
 from jlremote.text import one_line
@@ -17,29 +16,32 @@ log = logging.getLogger(__name__)
 _SECONDS = 10
 _MOST_TITLE, _MOST_TEXT = 100, 400
 _SERVICE, _PATH = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
-_APPLE_SCRIPT = """\
+_APPLE_SCRIPT = b"""\
 on run argv
 display notification (item 2 of argv) with title (item 1 of argv)
 end run"""
 
 
 def show(title: str, text: str) -> None:
-    """Show a notice, which on Linux stays until it is dismissed.
+    """Show a notice, which on Linux stays until it is dismissed; raise as `check` does.
 
     Both may have text of the host: without control characters, on one line and cut they are shown
     as they are.
-
-    Raises:
-        JlrError: there is no desktop, or it shows no notices.
     """
     title, text = _cut(title, _MOST_TITLE), _cut(text, _MOST_TEXT)
-    if sys.platform == "linux":
+    if sys.platform != "darwin":
         _by_dbus((title, text))
-    elif sys.platform == "darwin":
-        # The script comes on stdin: no option can follow its name `-`.
-        _by_program(("osascript", "-", title, text), _APPLE_SCRIPT)
-    else:
-        check()
+        return
+    # The script comes on stdin: no option can follow its name `-`.
+    argv = ("osascript", "-", title, text)
+    try:
+        done = subprocess.run(
+            argv, input=_APPLE_SCRIPT, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as failure:
+        raise JlrError(f"`osascript` cannot run: {failure}") from failure
+    if done.returncode != 0:
+        raise JlrError(f"`osascript` failed: {one_line(done.stderr.decode(errors='replace'))}")
 
 
 def shown(title: str, text: str) -> bool:
@@ -53,15 +55,9 @@ def shown(title: str, text: str) -> bool:
 
 
 def check() -> None:
-    """Check that notices can be shown.
-
-    Raises:
-        JlrError: there is no desktop, or it shows no notices.
-    """
-    if sys.platform == "linux":
+    """Raise `JlrError` if there is no desktop, or it shows no notices."""
+    if sys.platform != "darwin":
         _by_dbus(None)
-    elif sys.platform != "darwin":
-        raise JlrError(f"jlr shows no notices on the desktop of `{sys.platform}`")
 
 
 def _cut(text: str, most: int) -> str:
@@ -74,6 +70,8 @@ def _by_dbus(notice: tuple[str, str] | None) -> None:
 
     With `None` none is shown.
     """
+    if sys.platform != "linux":
+        raise JlrError(f"jlr shows no notices on the desktop of `{sys.platform}`")
     import jeepney
     from jeepney.io.blocking import open_dbus_connection
     from jeepney.wrappers import DBusErrorResponse, unwrap_msg
@@ -85,7 +83,8 @@ def _by_dbus(notice: tuple[str, str] | None) -> None:
         return unwrap_msg(bus.send_and_get_reply(request, timeout=_SECONDS))[0]
 
     try:
-        with open_dbus_connection(_session_bus()) as bus:
+        usual = f"unix:path=/run/user/{os.getuid()}/bus"
+        with open_dbus_connection(os.environ.get("DBUS_SESSION_BUS_ADDRESS") or usual) as bus:
             able = ask("GetCapabilities")
             if notice is not None:
                 title, text = notice
@@ -98,23 +97,3 @@ def _by_dbus(notice: tuple[str, str] | None) -> None:
     except (OSError, ValueError, RuntimeError, jeepney.AuthenticationError) as failure:
         why = one_line(str(failure)) or type(failure).__name__
         raise JlrError(f"there is no desktop session to show notices: {why}") from failure
-
-
-def _session_bus() -> str:
-    if address := os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
-        return address
-    if sys.platform != "win32" and Path(socket := f"/run/user/{os.getuid()}/bus").is_socket():
-        return f"unix:path={socket}"
-    raise JlrError("there is no desktop session to show notices")
-
-
-def _by_program(argv: tuple[str, ...], given: str) -> None:
-    try:
-        done = subprocess.run(
-            argv, input=given.encode(), capture_output=True, timeout=_SECONDS, check=False
-        )
-    except (OSError, subprocess.SubprocessError) as failure:
-        raise JlrError(f"`{argv[0]}` cannot run: {failure}") from failure
-    if done.returncode != 0:
-        said = one_line(done.stderr.decode(errors="replace"))
-        raise JlrError(f"`{argv[0]}` failed: {said}")

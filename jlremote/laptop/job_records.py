@@ -22,16 +22,14 @@ class JobRecord:
     began: float = field(default_factory=time.time)  # seconds since the epoch
 
 
-_RECORDS = Records("jobs", JobRecord, ("host", "name"), lambda record: -record.began, **NAMES)
+_RECORDS = Records("jobs", JobRecord, ("host", "name"), NAMES, lambda record: -record.began)
 save, delete, load_all = _RECORDS.save, _RECORDS.delete_key, _RECORDS.load_all
 
 
 def choose(selector: str | None) -> JobRecord | None:
     """Return the job called `NAME` or `HOST/NAME`, by default the latest; `None` without one.
 
-    Raises:
-        NotFound: none was started here.
-        Usage: jobs on several hosts are called so.
+    Raise `NotFound` if none was started here, `Usage` if jobs on several hosts are called so.
     """
     known = load_all()
     if selector is not None:

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -87,24 +88,19 @@ def host_names(file: str | None = None) -> list[str]:
 
 
 def _names(path: Path, system: bool, depth: int) -> Iterator[str]:
-    for keyword, words in _lines(path):
-        if keyword == "host":
-            yield from (word for word in words if not set(word) & set("*?!"))
-        elif keyword == "include" and depth < _DEPTH:
-            folder = _SYSTEM_CONFIG.parent if system else _USER_CONFIG.parent.expanduser()
-            for pattern in words:
-                whole = str(folder / Path(pattern).expanduser())
-                for included in sorted(glob.glob(whole)):  # noqa: PTH207 - it may be absolute
-                    yield from _names(Path(included), system, depth + 1)
-
-
-def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return
     for line in text.splitlines():
         keyword, _, rest = line.strip().replace("\t", " ").replace("=", " ", 1).partition(" ")
-        words = [quoted or plain for quoted, plain in _WORD.findall(rest)]
-        comment = next((i for i, word in enumerate(words) if word.startswith("#")), len(words))
-        yield keyword.lower(), words[:comment]
+        every = (quoted or plain for quoted, plain in _WORD.findall(rest))
+        words = [*takewhile(lambda word: not word.startswith("#"), every)]
+        if keyword.lower() == "host":
+            yield from (word for word in words if not set(word) & set("*?!"))
+        elif keyword.lower() == "include" and depth < _DEPTH:
+            folder = _SYSTEM_CONFIG.parent if system else _USER_CONFIG.parent.expanduser()
+            for pattern in words:
+                whole = str(folder / Path(pattern).expanduser())
+                for included in sorted(glob.glob(whole)):  # noqa: PTH207 - it may be absolute
+                    yield from _names(Path(included), system, depth + 1)

@@ -57,10 +57,8 @@ def _place(kind: str) -> Path:
         with warnings.catch_warnings(action="ignore"):
             path: Path = getattr(platformdirs, kind)(_NAME, appauthor=False)
     except (PermissionError, RuntimeError) as refusal:
-        raise JlrError(
-            f"no folder for jlr's files: {refusal}",
-            hint="set `HOME`, or `XDG_STATE_HOME`, `XDG_CONFIG_HOME` and `XDG_RUNTIME_DIR`",
-        ) from refusal
+        hint = "set `HOME`, or `XDG_STATE_HOME`, `XDG_CONFIG_HOME` and `XDG_RUNTIME_DIR`"
+        raise JlrError(f"no folder for jlr's files: {refusal}", hint=hint) from refusal
     return path
 
 
@@ -78,14 +76,12 @@ def unchecked_state_directory() -> Path:
 def private_directory(path: Path) -> Path:
     """Make `path` a folder that only this user can enter, and return it.
 
-    Raises:
-        JlrError: it cannot be made, another user owns it or the folder above it, or others have
-            access to it.
+    Raise `JlrError` if it cannot be made, another user owns it or the folder above it, or others
+    have access to it.
     """
     hint = "set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR` to folders with write access"
     with _explained(path, hint):
-        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-        for folder in reversed(missing):
+        for folder in reversed([one for one in (path, *path.parents) if not one.exists()]):
             folder.mkdir(mode=0o700, exist_ok=True)
             if sys.platform == "win32":
                 from jlremote.laptop.windows import keep_private
@@ -137,9 +133,7 @@ def past_others(change: Callable[[], _Result]) -> _Result:
 def write_new(path: Path, content: str | bytes) -> None:
     """Write a file of the user's where nothing is yet, not even a link that leads nowhere.
 
-    Raises:
-        Usage: something is there; it stays as it is.
-        JlrError: it cannot be written; nothing is left behind.
+    Raise `Usage` if something is there, which stays; if it cannot be written, nothing is left.
     """
     with _explained(path):
         try:
@@ -178,16 +172,14 @@ def _verify(path: Path) -> None:
         raise _untrusted(path, "it is not a folder")
     if facts.st_mode & 0o077:
         mode = stat.S_IMODE(facts.st_mode)
-        raise _untrusted(
-            path,
-            f"others have access to it (mode {mode:o})",
-            hint=f"chmod 700 {shlex.quote(str(path))}",
-        )
+        remedy = f"`chmod 700 {shlex.quote(str(path))}`"
+        raise _untrusted(path, f"others have access to it (mode {mode:o})", remedy)
 
 
-def _untrusted(path: Path, reason: str, hint: str | None = None) -> JlrError:
-    remedy = f"`{hint}`" if hint else "remove it, or set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR`"
-    return JlrError(f"refusing to use `{path}`: {reason}", hint=remedy)
+def _untrusted(
+    path: Path, reason: str, hint: str = "remove it, or set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR`"
+) -> JlrError:
+    return JlrError(f"refusing to use `{path}`: {reason}", hint=hint)
 
 
 @contextlib.contextmanager

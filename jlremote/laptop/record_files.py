@@ -11,8 +11,8 @@ import json
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from functools import cached_property
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_type_hints
@@ -57,53 +57,37 @@ class Named(Protocol):
 NamedRecord = TypeVar("NamedRecord", bound=Named)
 
 
+@dataclass(frozen=True)
 class Records(Generic[Record]):
-    """All records of one kind, in a folder of their own."""
+    """All records of one dataclass, in a folder of their own.
 
-    def __init__(
-        self,
-        folder: str,
-        kind: type[Record],
-        key: Sequence[str],
-        order: Callable[[Record], Any] = lambda _: 0,
-        **parts: Callable[[Any], object],
-    ) -> None:
-        """Describe records of a dataclass, in a folder, with file names made of the `key` fields.
+    `parts` convert fields whose values need more than a check of their type: from JSON's value to
+    the field's, or to `None` if that is wrong.
+    """
 
-        `order` gives the value that they are sorted by. `parts` convert fields whose values need
-        more than a check of their type: from JSON's value to the field's, or to `None` if that is
-        wrong.
-        """
-        self._folder = folder
-        self._kind = kind
-        self._key = key
-        self._order = order
-        self._parts = parts
-
-    @cached_property
-    def _wanted(self) -> dict[str, Any]:
-        return get_type_hints(self._kind)
+    place: str  # the folder's name
+    kind: type[Record]
+    key: Sequence[str]  # the fields that make a file's name
+    parts: Mapping[str, Callable[[Any], object]]
+    order: Callable[[Record], Any] = lambda _: 0  # the value that they are sorted by
 
     def folder(self) -> Path:
-        """Return the folder.
-
-        Raises:
-            JlrError: it cannot be made, or others have access to it.
-        """
-        return paths.private_directory(paths.state_directory() / self._folder)
+        """Return the folder; raise `JlrError` if it cannot be made, or others have access to it."""
+        return paths.private_directory(paths.state_directory() / self.place)
 
     def save(self, record: Record) -> None:
         """Write a record, whole."""
         document = {"format": FORMAT} | asdict(record)
-        paths.write_whole(self._file_of(record), json.dumps(document, indent=2) + "\n")
+        paths.write_whole(self._file(*self._key_of(record)), json.dumps(document, indent=2) + "\n")
 
     def delete(self, record: Record) -> None:
         """Delete a record; one that is gone already is fine."""
-        _delete(self._file_of(record))
+        self.delete_key(*self._key_of(record))
 
     def delete_key(self, *key: str) -> None:
         """Delete the record of a key; none is fine."""
-        _delete(self._file(*key))
+        file = self._file(*key)
+        paths.past_others(lambda: file.unlink(missing_ok=True))
 
     def find(self, *key: str) -> Record | None:
         return self._load(self._file(*key))
@@ -111,7 +95,7 @@ class Records(Generic[Record]):
     def load_all(self) -> list[Record]:
         """Return all records in their order; files that hold none are passed over."""
         loaded = map(self._load, self.folder().glob("*.json"))
-        return sorted((record for record in loaded if record is not None), key=self._order)
+        return sorted((record for record in loaded if record is not None), key=self.order)
 
     def unreadable(self) -> list[Path]:
         """Return the files that hold no record: cut short, or another program's."""
@@ -120,26 +104,24 @@ class Records(Generic[Record]):
     def _file(self, *key: str) -> Path:
         return self.folder() / file_name(*key)
 
-    def _file_of(self, record: Record) -> Path:
-        return self._file(*(getattr(record, field) for field in self._key))
+    def _key_of(self, record: Record) -> list[str]:
+        return [str(getattr(record, field)) for field in self.key]
 
     def _load(self, file: Path) -> Record | None:
-        document = _document(file)
-        kinds = self._wanted
+        document, kinds = _document(file), _kinds(self.kind)
         if document is None or document.keys() != kinds.keys():
             return None
         for field, kind in kinds.items():
-            value, part = document[field], self._parts.get(field)
+            value, part = document[field], self.parts.get(field)
             if isinstance(value, str) and "\0" in value:  # no path or argument has one
                 return None
             document[field] = part(value) if part else value
             if document[field] is None if part else not isinstance(value, kind):
                 return None
-        return self._kind(**document)
+        return self.kind(**document)
 
 
-def _delete(file: Path) -> None:
-    paths.past_others(lambda: file.unlink(missing_ok=True))
+_kinds: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 
 def file_name(*key: str) -> str:
@@ -165,8 +147,7 @@ def matching(known: Sequence[NamedRecord], selector: str) -> list[NamedRecord]:
 def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRecord | None:
     """Return the record that is called `NAME` or `HOST/NAME`, `None` for none.
 
-    Raises:
-        Usage: records of several hosts are called so; `kind` is their plural in the message.
+    If those of several hosts are, raise `Usage`; `kind` is their plural in the message.
     """
     matches = matching(known, selector)
     if len({record.host for record in matches}) > 1:
@@ -189,17 +170,13 @@ def hint_of_missing(known: Sequence[Named], selector: str, hint: str) -> str:
 
 def _document(file: Path) -> dict[str, Any] | None:
     try:
-        document = json.loads(_bytes_of(file))
+        descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO may have no end
+                return None
+            document = json.loads(opened.read(MOST_BYTES))
     except (OSError, ValueError, RecursionError):  # the last one for a thousand brackets
         return None
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         return None
     return document
-
-
-def _bytes_of(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"`{path}` is not a file")  # a FIFO or a device may have no end
-        return file.read(MOST_BYTES)

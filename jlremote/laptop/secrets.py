@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 SERVICE = "jlremote"
@@ -25,8 +26,8 @@ class Secrets:
     """
 
     def __init__(self, backend: Any = None, *, deadline: float = DEADLINE) -> None:
-        self._opened = backend is not None
-        self._backend = backend
+        if backend is not None:
+            self._keychain = backend
         self._answers = True
         self._deadline = deadline
         self._stuck: threading.Thread | None = None
@@ -37,13 +38,13 @@ class Secrets:
     @property
     def name(self) -> str:
         """The keychain's name in messages."""
-        kind = type(self._open())
-        return "no keychain" if self._backend is None else str(getattr(kind, "name", kind.__name__))
+        kind = type(self._keychain)
+        return "no keychain" if kind is type(None) else str(getattr(kind, "name", kind.__name__))
 
     @property
     def present(self) -> bool:
         """Whether there is a keychain, and it answered the last time; a locked one does not."""
-        return self._open() is not None and self._answers
+        return self._keychain is not None and self._answers
 
     def get(self, account: str) -> str | None:
         """Return an account's secret, `None` for none or while the keychain is locked."""
@@ -74,7 +75,7 @@ class Secrets:
         return self._in_time(remove, default=False)
 
     def _in_time(self, action: Callable[[Any], _Result], default: _Result) -> _Result:
-        keychain = self._open()
+        keychain = self._keychain
         if keychain is None or (self._stuck is not None and self._stuck.is_alive()):
             return default
         results, thread = _started(lambda: action(keychain), self._deadline)
@@ -84,12 +85,10 @@ class Secrets:
         self._answers = bool(results)
         return results[0] if results else default
 
-    def _open(self) -> Any:
-        if not self._opened:
-            backends, _ = _started(_backend, self._deadline)
-            self._opened = True
-            self._backend = backends[0] if backends else None
-        return self._backend
+    @cached_property
+    def _keychain(self) -> Any:
+        backends, _ = _started(_backend, self._deadline)
+        return backends[0] if backends else None
 
 
 def open_secrets(*, deadline: float = DEADLINE) -> Secrets | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,14 +92,12 @@ def check_writable() -> None:
 def latest() -> SessionRecord:
     """Return the session that was used last, of those whose ports are kept if there are any.
 
-    Raises:
-        NotFound: there is no session.
+    Without any session raise `NotFound`.
     """
     known = _RECORDS.load_all()
-    chosen = next((record for record in known if record.forwarded), None) or next(iter(known), None)
-    if chosen is None:
-        raise none_known()
-    return chosen
+    for record in (*(each for each in known if each.forwarded), *known):
+        return record
+    raise none_known()
 
 
 def none_known() -> NotFound:
@@ -124,14 +123,10 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
     return tuple(PortRecord(**entry) for entry in entries)
 
 
+_PARTS: dict[str, Callable[[Any], object]] = {"local_port": tcp_port, **NAMES}
+_KEY = ("host", "name")
 _RECORDS = Records(
-    "sessions",
-    SessionRecord,
-    ("host", "name"),
-    order=lambda record: -record.last_used,
-    local_port=tcp_port,
-    ports=_ports,
-    **NAMES,
+    "sessions", SessionRecord, _KEY, _PARTS | {"ports": _ports}, lambda record: -record.last_used
 )
 find, load_all, unreadable = _RECORDS.find, _RECORDS.load_all, _RECORDS.unreadable
 
@@ -157,7 +152,7 @@ class StopRecord:
     stopped: float = field(default_factory=time.time)  # seconds since the epoch
 
 
-_STOPS = Records("stops", StopRecord, ("host", "name"), **NAMES)
+_STOPS = Records("stops", StopRecord, _KEY, NAMES)
 
 
 def save_stop(host: str, name: str) -> None:
@@ -183,24 +178,16 @@ class PortOwner:
     host: str  # what was typed after `ssh`
     name: str  # the session's
     port: int | None  # its further port, `None` for its Jupyter server
-    last_used: float = field(default_factory=time.time)  # seconds since the epoch
+    last_used: float = field(default_factory=time.time, compare=False)  # seconds since the epoch
 
     @property
-    def number(self) -> str:
-        """The local port as the name of its file."""
-        return str(self.local_port)
-
-    @property
-    def owner(self) -> Owner:
-        """The session's host, its name and its further port."""
-        return self.host, self.name, self.port
+    def in_words(self) -> str:
+        session = f"`{self.host}/{self.name}`"
+        return session if self.port is None else f"port {self.port} of {session}"
 
 
-Owner = tuple[str, str, int | None]
 MOST_PORTS = 500  # more than a person's sessions have; beyond it the oldest are forgotten
-PORT_OWNERS = Records(
-    "ports", PortOwner, ("number",), lambda owner: -owner.last_used, local_port=tcp_port, **NAMES
-)
+PORT_OWNERS = Records("ports", PortOwner, ("local_port",), _PARTS, lambda owner: -owner.last_used)
 
 
 def save_port_owner(owner: PortOwner) -> None:
@@ -231,4 +218,4 @@ class MountRecord:
         return (self.host, self.session) == (host, session)
 
 
-MOUNTS = Records("mounts", MountRecord, ("name",), lambda mount: mount.local, host=NAMES["host"])
+MOUNTS = Records("mounts", MountRecord, ("name",), {"host": NAMES["host"]}, lambda one: one.local)

@@ -13,11 +13,8 @@ from jlremote.text import one_line
 
 PIECE_BYTES = 512 << 10
 END = bytes(2 * tarfile.BLOCKSIZE)
-_TYPES = (
-    (stat.S_ISDIR, tarfile.DIRTYPE),
-    (stat.S_ISLNK, tarfile.SYMTYPE),
-    (stat.S_ISFIFO, tarfile.FIFOTYPE),
-)
+_TYPES = {stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE}
+_TYPES |= {stat.S_IFIFO: tarfile.FIFOTYPE}
 
 
 def header(name: str, mode: int, size: int = 0, seconds: float = 0, link: str = "") -> bytes:
@@ -26,7 +23,7 @@ def header(name: str, mode: int, size: int = 0, seconds: float = 0, link: str = 
     `mode` has the type, too, `seconds` is when it was changed, and `link` the text of a link.
     """
     info = tarfile.TarInfo(name)
-    info.type = next((kind for test, kind in _TYPES if test(mode)), tarfile.REGTYPE)
+    info.type = _TYPES.get(stat.S_IFMT(mode), tarfile.REGTYPE)
     info.mode, info.mtime, info.linkname = stat.S_IMODE(mode), int(seconds), link
     info.size = size if info.isreg() else 0
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
@@ -35,9 +32,7 @@ def header(name: str, mode: int, size: int = 0, seconds: float = 0, link: str = 
 def content(path: Path, size: int, *, may_grow: bool) -> Iterator[bytes]:
     """Yield `size` bytes of a file, as its header says; `padding` has to follow.
 
-    Raises:
-        JlrError: the file has another size by now.
-        OSError: it cannot be read.
+    Raise `JlrError` if the file has another size by now, `OSError` if it cannot be read.
     """
     with path.open("rb", buffering=0) as file:
         left = size
@@ -45,10 +40,8 @@ def content(path: Path, size: int, *, may_grow: bool) -> Iterator[bytes]:
             yield data
             left -= len(data)
         if left or (not may_grow and os.fstat(file.fileno()).st_size != size):
-            raise JlrError(
-                f"`{one_line(str(path))}` changed while it was copied",
-                hint="run the command again",
-            )
+            changed = f"`{one_line(str(path))}` changed while it was copied"
+            raise JlrError(changed, hint="run the command again")
 
 
 def padding(size: int) -> bytes:

@@ -50,11 +50,8 @@ def resolved(
     """Return what a word stands for: of a session and a host of that name, the session.
 
     With `host_first` it is the host, as where a command asks for a host. `tell` is told which of
-    the two was taken, and how to type the other one.
-
-    Raises:
-        JlrError: the process is leashed to another session.
-        Usage: sessions on several hosts are called so.
+    the two was taken, and how to type the other one. Raise `JlrError` if the process is leashed to
+    another session, `Usage` if sessions on several hosts are called so.
     """
     place, only = _looked_up(word, ssh_config, tell, host_first), leash()
     if only is not None and (place.host, place.name) != (only.host, only.name):
@@ -67,27 +64,24 @@ def _looked_up(
 ) -> TypedPlace:
     host, name = _parts(word)
     if host is not None:
-        record = _session_of(host, name)
-        return TypedPlace(host, name) if record is None else _place_of(record)
+        return _place_of(_session_of(host, name), host, name)
     found = matching(sessions.load_all(), word)
     is_host = is_known_host(word, ssh_config)
     if is_host and (host_first or not found):
-        others = " and ".join(f"`{each.selector}`" for each in found)
-        _tell_once(tell, found and f"`{word}` is taken as the host; the session is {others}")
+        if others := " and ".join(f"`{each.selector}`" for each in found):
+            _tell_once(tell, f"`{word}` is taken as the host; the session is {others}")
         return TypedPlace(word, None)
     record = selected(found, word, "sessions")
-    if record is None:
-        return TypedPlace(None, word)
-    taken = f"`{word}` is taken as the session `{record.selector}`; `{word}/` is the host"
-    _tell_once(tell, is_host and taken)
-    return _place_of(record)
+    if record is not None and is_host:
+        taken = f"`{word}` is taken as the session `{record.selector}`; `{word}/` is the host"
+        _tell_once(tell, taken)
+    return _place_of(record, None, word)
 
 
 def leash() -> TypedPlace | None:
     """Return the only session that commands of this process may use, `None` for any.
 
-    Raises:
-        JlrError: `JLR_LEASH` says something else.
+    If `JLR_LEASH` says something else, raise `JlrError`.
     """
     typed = os.environ.get(LEASH)
     if typed is None:
@@ -95,7 +89,7 @@ def leash() -> TypedPlace | None:
     host, name = _parts(typed)
     known = sessions.load_all()
     record = _session_of(host, name) if host else selected(known, typed, "sessions")
-    place = TypedPlace(host, name) if record is None else _place_of(record)
+    place = _place_of(record, host, name)
     theirs = record is not None and record.shared
     if theirs or not place.host or not place.name or is_pool(place.host):
         raise JlrError(f"the leash `{typed}` is no session of yours", hint=_ASK)
@@ -119,8 +113,8 @@ _ASK = "ask the person who set the leash to run it, or to change `JLR_LEASH` or 
 _told: set[str] = set()  # a command may resolve its word twice
 
 
-def _tell_once(tell: Callable[[str], None] | None, note: str | object) -> None:
-    if tell and isinstance(note, str) and note not in _told:
+def _tell_once(tell: Callable[[str], None] | None, note: str) -> None:
+    if tell and note not in _told:
         _told.add(note)
         tell(note)
 
@@ -156,8 +150,8 @@ def known_hosts(ssh_config: Path | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _place_of(record: SessionRecord) -> TypedPlace:
-    return TypedPlace(record.host, record.name, record)
+def _place_of(record: SessionRecord | None, host: str | None, name: str | None) -> TypedPlace:
+    return TypedPlace(record.host, record.name, record) if record else TypedPlace(host, name)
 
 
 def _parts(word: str) -> tuple[str | None, str | None]:
@@ -179,25 +173,21 @@ def _session_of(host: str, name: str | None) -> SessionRecord | None:
 
 
 def check_host(host: str) -> None:
-    """Check that a host cannot be taken for an option, and can be shown.
+    """Raise `Usage` for a host that can be taken for an option, or cannot be shown.
 
-    Raises:
-        Usage: it is empty, begins with `-`, or holds blanks, control characters or what a shell
-            would act on in a `ProxyCommand`, as ssh has it.
+    It is empty, begins with `-`, or holds blanks, control characters or what a shell would act on
+    in a `ProxyCommand`, as ssh has it.
     """
     hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
     user, _, name = host.rpartition("@")
     if not name:
         raise Usage("no host was given", hint=hint)
-    if host.startswith("-") or name.startswith("-"):
-        raise Usage(f"`{_shown(host)}` is not a host: it begins with `-`", hint=hint)
+    wrong = (_FOR_A_SHELL & {*host}) | (_NOT_IN_A_NAME & {*name}) | {*user[-1:]} & {"\\"}
+    why = f"it holds `{min(wrong)}`" if wrong else ""
     if any(unicodedata.category(letter)[0] in "CZ" for letter in host):
-        raise Usage(
-            f"`{_shown(host)}` is not a host: it holds blanks or control characters", hint=hint
-        )
-    if wrong := (_FOR_A_SHELL & {*host}) | (_NOT_IN_A_NAME & {*name}) | {*user[-1:]} & {"\\"}:
-        raise Usage(f"`{_shown(host)}` is not a host: it holds `{min(wrong)}`", hint=hint)
-
-
-def _shown(host: str) -> str:
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in host)
+        why = "it holds blanks or control characters"
+    if host.startswith("-") or name.startswith("-"):
+        why = "it begins with `-`"
+    if why:
+        shown = "".join(x if x.isprintable() else ascii(x)[1:-1] for x in host)
+        raise Usage(f"`{shown}` is not a host: {why}", hint=hint)

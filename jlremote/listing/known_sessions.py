@@ -23,13 +23,8 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.listing.session_report import (
-    SessionReport,
-    of_forward,
-    of_record,
-    of_unreached,
-    with_job,
-)
+from jlremote.listing import session_report
+from jlremote.listing.session_report import SessionReport, of_forward, of_record
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.runtime import Container
@@ -49,10 +44,21 @@ def of(
     link = link_of(records[0], context)
     status = status_of(link, ask)
     if isinstance(status, Unreached):
-        return [of_unreached(record, status) for record in records]
-    jobs = _jobs(link, records, told)  # first: it notes ends that only the scheduler knows
-    listed = (_with_ports(_report_of(link, status, record), record, link) for record in records)
-    return [with_job(report, jobs.get(report.name)) for report in listed]
+        return [session_report.of_unreached(record, status) for record in records]
+    jobs: Mapping[str, Job] = {}
+    kinds = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
+    if any(runtime.in_jobs for runtime in kinds if runtime):
+        from jlremote.jobs import session_job  # loads all that submits jobs, too
+
+        jobs = (told or session_job.read_jobs)(link)  # it notes ends that only the scheduler knows
+    listed = []
+    for record in records:
+        report = _report_of(link, status, record)
+        if record.ports:  # asked now: the session may just have been restored
+            known = link.status().further(record.name)
+            report = replace(report, ports=address.reports(record, known))
+        listed.append(session_report.with_job(report, jobs.get(report.name)))
+    return listed
 
 
 def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
@@ -71,16 +77,14 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
 
 def stopped_among(records: Sequence[SessionRecord], presence: Presence) -> list[SessionReport]:
     """Report the stopped sessions whose containers run on the host, or are paused there."""
-    containers = {
-        (presence.runtime, key): one.container
-        for one in presence.containers
-        for key in (one.container.name, one.container.id)
-    }
-    pairs = ((each, containers.get((each.runtime, each.engine_name))) for each in records)
+    every = [one.container for one in presence.containers]
+    alive = [each for each in every if each.running or each.paused or each.restarting]
     return [
         _stopped_in(record, container)
-        for record, container in pairs
-        if container and (container.running or container.paused or container.restarting)
+        for record in records
+        for container in alive
+        if record.runtime == presence.runtime
+        and record.engine_name in (container.name, container.id)
     ]
 
 
@@ -93,13 +97,12 @@ def of_left(
         if not runtime.has_containers:
             return of_record(record, State.STOPPED)
         status = status_of(link, ask)
-        if isinstance(status, Unreached):
-            unasked = f"its host was not asked: {status.detail}"
-            return of_record(record, State.STOPPED, None, unasked)
-        return _stopped_in(record, halted.container_of(link, runtime, record))
+        if not isinstance(status, Unreached):
+            return _stopped_in(record, halted.container_of(link, runtime, record))
+        unknown = f"its host was not asked: {status.detail}"
     except JlrError as failure:
         unknown = f"its container is not known: {failure.message}"
-        return of_record(record, State.STOPPED, None, unknown)
+    return of_record(record, State.STOPPED, None, unknown)
 
 
 def _stopped_in(record: SessionRecord, container: Container | None) -> SessionReport:
@@ -108,24 +111,6 @@ def _stopped_in(record: SessionRecord, container: Container | None) -> SessionRe
     except JlrError as ended:
         return _lost(record, ended)
     return of_record(record, State.STOPPED)
-
-
-def _jobs(
-    link: Link, records: Sequence[SessionRecord], told: Callable[[Link], Mapping[str, Job]] | None
-) -> Mapping[str, Job]:
-    known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
-    if not any(runtime.in_jobs for runtime in known if runtime):
-        return {}
-    from jlremote.jobs import session_job  # loads all that submits jobs, too
-
-    return (told or session_job.read_jobs)(link)
-
-
-def _with_ports(report: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
-    if not record.ports:
-        return report
-    ports = link.status().further(record.name)  # asked now: the session may just have been restored
-    return replace(report, ports=address.reports(record, ports))
 
 
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
@@ -155,17 +140,12 @@ def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> Session
         return of_forward(record, forward, Access.PASSWORD, name)
     access = Access.TOKEN if forward.server.token else Access.OPEN
     report = replace(of_forward(record, forward, access, name), kernels=kernels)
-    return report if report.idle_stop is None else _with_use(link, record, report, api)
-
-
-def _with_use(
-    link: Link, record: SessionRecord, report: SessionReport, api: JupyterApi
-) -> SessionReport:
+    if report.idle_stop is None:
+        return report
+    keeping = [f"the kernel of {kernel.notebook}" for kernel in kernels if kernel.state == "busy"]
+    if open_ones := api.terminals():
+        keeping.append(f"{open_ones} terminal{'s' if open_ones > 1 else ''}")
     runtime = runtimes()[record.runtime]
-    busy = [kernel.notebook for kernel in report.kernels or () if kernel.state == "busy"]
-    open_ones = api.terminals()
-    keeping = [f"the kernel of {notebook}" for notebook in busy]
-    keeping += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
     look = scripts.session_directory(runtime, record.name) + 'cat "$directory/awake" 2>/dev/null; :'
     done = run_script(link, runtime.inside(record.name, runtime.on_machine(record.name, look)))
     keeping += [one_line(line) for line in done.stdout.splitlines()[:10]]

@@ -11,19 +11,10 @@ from typing import Any
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.forwards.listening import with_listening
+from jlremote.hosts import links
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.halted import gpu_fault
-from jlremote.hosts.links import (
-    ASKS_NOTHING,
-    ask_each,
-    connect,
-    connected_status,
-    link_of,
-    link_on,
-    note_silent,
-    undisturbed,
-)
 from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.laptop import sessions
@@ -53,60 +44,61 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
         group = of_pool(context, host) if is_pool(host) else on_host(context, host)
         return _with_default(group)
     records = sessions.load_all()
-    quiet = replace(context, asker=ASKS_NOTHING)
+    quiet = replace(context, asker=links.ASKS_NOTHING)
     live = _by_link([record for record in records if record.forwarded])
     over = _by_link([record for record in records if not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        here = list(pool.map(lambda them: known_sessions.of(them, quiet, undisturbed), live))
+        here = list(pool.map(lambda them: known_sessions.of(them, quiet, links.undisturbed), live))
         # Afterwards, because the first questions may have connected their hosts.
         ended = list(pool.map(lambda them: known_sessions.of_stopped(them, quiet), over))
     known = {(r.host, r.name): r for group in (*here, *ended) for r in group or ()}
     places = [(record.host, record.name) for record in records]
     listed = [known[session] for session in places if session in known]
-    unasked = [of[0].host for of, group in zip(over, ended, strict=True) if group is None]
-    _note_unasked(unasked, context)
-    _note_waiting_hosts(listed, context)
+    if unasked := [of[0].host for of, group in zip(over, ended, strict=True) if group is None]:
+        names, asks = ", ".join(f"`{host}`" for host in unasked), f"`jlr list {unasked[0]}` asks"
+        context.progress.note(f"not connected, so not asked for stopped sessions: {names}; {asks}")
+    waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
+    for at, name in waiting.items():
+        context.progress.note(f"`{at}` waits for you: run `jlr list {at}/{name}` in a terminal")
     return _with_default(with_mounts(listed, quiet))
 
 
 def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
     with suppress(NotFound):
         default = sessions.latest()
-        if len(listed) > 1:
-            place = default.host, default.name
-            return [replace(r, is_default=(r.host, r.name) == place) for r in listed]
+        place = default.host, default.name
+        several = len(listed) > 1
+        return [replace(r, is_default=several and (r.host, r.name) == place) for r in listed]
     return listed
 
 
 def of_pool(context: Context, pool: str) -> list[SessionReport]:
     """Report every session of a pool's hosts; a host that does not answer is a note.
 
-    Raises:
-        JlrError: no host answers, or there is no such pool.
+    If none answers, or there is no such pool, raise `JlrError`.
     """
-    answers = ask_each(settings.load().pool(pool), lambda host, its: on_host(its, host), context)
-    note_silent(answers, context)
+    hosts = settings.load().pool(pool)
+    answers = links.ask_each(hosts, lambda host, its: on_host(its, host), context)
+    links.note_silent(answers, context)
     return [report for one in answers for report in one.answer or ()]
 
 
 def on_host(context: Context, host: str) -> list[SessionReport]:
     """Report every session of a host: those of this laptop first, then all others.
 
-    Raises:
-        JlrError: the host cannot be asked, and no session of it is recorded here.
+    If it cannot be asked, and no session of it is recorded here, raise `JlrError`.
     """
     known = [r for r in sessions.load_all() if r.host == host]
     records = [r for r in known if r.forwarded]
-    groups = _by_link(records)
-    all_jobs: dict[str, Job] = {}
+    all_jobs: dict[str, Job] = {}  # the scheduler is asked only once, as its answer is slow
 
     def jobs_of(link: Link) -> Mapping[str, Job]:
-        """Return the scheduler's jobs, asked only once: its answer is slow."""
         all_jobs.update(session_job.read_jobs(link))
         return all_jobs
 
-    reported = (known_sessions.of(them, context, connected_status, jobs_of) for them in groups)
-    listed = [report for them in reported for report in them]
+    listed: list[SessionReport] = []
+    for them in _by_link(records):
+        listed += known_sessions.of(them, context, links.connected_status, jobs_of)
     try:
         found = presence(host, context)
     except JlrError as unreached:
@@ -117,23 +109,16 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     ids = {record.container_id for record in records}
     renamed = {one.container.name for one in found.containers if one.container.id in ids}
     here = {record.name for record in records} | renamed
-    known_jobs = all_jobs or jobs_of(link_on(host, context))
+    known_jobs = all_jobs or jobs_of(links.link_on(host, context))
     jobs = [job for job in known_jobs.values() if not job.over]
     if found.engine_failure and not jobs:
         context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
     others = [of_present(host, one) for one in found.sessions if one.name not in here]
     others += [of_job(host, job) for job in jobs if job.name not in here]
-    others += _stopped([r for r in known if not r.forwarded], found, others)
-    return with_mounts(listed, context) + others
-
-
-def _stopped(
-    records: Sequence[SessionRecord], found: Presence, reported: Sequence[SessionReport]
-) -> list[SessionReport]:
     present = {one.container.id: one.container.name for one in found.containers}
-    names = {report.name for report in reported}
-    rest = [r for r in records if present.get(r.container_id, r.name) not in names]
-    return known_sessions.stopped_among(rest, found)
+    here = {report.name for report in others}
+    over = [r for r in known if not r.forwarded and present.get(r.container_id, r.name) not in here]
+    return [*with_mounts(listed, context), *others, *known_sessions.stopped_among(over, found)]
 
 
 def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
@@ -146,15 +131,14 @@ def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
 def report(selector: str | None, context: Context, *, listening: bool = False) -> SessionReport:
     """Report a session, and maybe what listens there; nothing is asked for one that was stopped.
 
-    Raises:
-        NotFound: there is no such session.
+    Raise `NotFound` if there is no such session.
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
-        quiet = replace(context, asker=ASKS_NOTHING)
-        return with_mounts([known_sessions.of_left(record, quiet, undisturbed)], context)[0]
-    [shown] = with_mounts(known_sessions.of([record], context, connected_status), context)
-    link = link_of(record, context)
+        quiet = replace(context, asker=links.ASKS_NOTHING)
+        return with_mounts([known_sessions.of_left(record, quiet, links.undisturbed)], context)[0]
+    [shown] = with_mounts(known_sessions.of([record], context, links.connected_status), context)
+    link = links.link_of(record, context)
     shown = known_sessions.with_cells(link, record, shown, idle=True)
     if listening and shown.state == State.UP:
         shown = replace(shown, ports=with_listening(shown.ports, link, record))
@@ -162,21 +146,6 @@ def report(selector: str | None, context: Context, *, listening: bool = False) -
     if lost is None:
         return shown
     return replace(shown, detail=joined(f"but {lost.message}; {lost.hint}", shown.detail))
-
-
-def _note_unasked(hosts: Sequence[str], context: Context) -> None:
-    if hosts:
-        names = ", ".join(f"`{host}`" for host in hosts)
-        context.progress.note(
-            f"not connected, so not asked for stopped sessions: {names}; `jlr list {hosts[0]}` asks"
-        )
-
-
-def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:
-    waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
-    for host, name in waiting.items():
-        command = f"jlr list {host}/{name}"
-        context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
 
 
 def with_mounts(listed: list[SessionReport], context: Context) -> list[SessionReport]:
@@ -208,35 +177,19 @@ class ContainerReport:
 
 
 def presence(host: str, context: Context) -> Presence:
-    """Return the containers and sessions of a host, of all users.
-
-    Raises:
-        JlrError: the host cannot be asked.
-    """
-    link = connect(link_on(host, context), context)
+    """Return a host's containers and sessions, of all users; else raise `JlrError`."""
+    link = links.connect(links.link_on(host, context), context)
     with context.progress.step(f"Look for containers on {host}"):
         return look(link, engine_if_any(link))
 
 
 def containers(host: str, context: Context) -> list[ContainerReport]:
-    """Report all containers of a host, by name.
-
-    Raises:
-        JlrError: the host or its engine cannot be asked.
-    """
+    """Report all containers of a host, by name; `JlrError` if it or its engine cannot be asked."""
     present = presence(host, context)
     if present.engine_failure:
         raise present.engine_failure
-    return [
-        ContainerReport(
-            name=glimpse.container.name,
-            id=glimpse.container.id,
-            image=glimpse.container.image,
-            status=glimpse.status,
-            jupyter=runs_jupyter(glimpse),
-            session=is_session(glimpse),
-            owner=owner(glimpse),
-            gpus=glimpse.container.gpus,
-        )
-        for glimpse in present.containers
-    ]
+    reports = []
+    for glimpse in present.containers:
+        box, has = glimpse.container, (runs_jupyter(glimpse), is_session(glimpse), owner(glimpse))
+        reports.append(ContainerReport(box.name, box.id, box.image, glimpse.status, *has, box.gpus))
+    return reports

@@ -38,11 +38,7 @@ class SessionReport:
     host: str  # what was typed after `ssh`
     container: str | None  # the container's name, `None` with runtime `none`
     runtime: str  # an engine (`docker`), or `none`
-    # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`,
-    # `container-stopped`, `paused`, `restarting`, `restarted`, `stopped`,
-    # `idle-stopped`, on a cluster `queued`, `starting` and `job-ended`; `running` for one
-    # that is not forwarded here; …
-    state: str
+    state: str  # a `State`
     since: str | None = None  # since when it is in that state, ISO 8601 in UTC, if that is known
     # one sentence that says why, where the state is not `up`, or what is wrong all the same
     detail: str | None = None
@@ -119,10 +115,7 @@ def of_forward(
     access: str | None = None,
     hostname: str = LOCALHOST,
 ) -> SessionReport:
-    """Report a session by its record and its forward.
-
-    `access` is what its server asks for, and `hostname` the name by which a browser reaches it.
-    """
+    """Report a session by its forward, what its server asks for, and its name in a browser."""
     report = of_record(record, forward.state, utc(forward.since), forward.detail)
     if called := forward.endpoint.place.called:
         why = f"its container is now called `{called}`"
@@ -148,9 +141,8 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
         why = job.waits or job.detail
         return replace(report, detail=f"job {job.job} waits: {why}") if why else report
     if job.over and report.state not in (State.STOPPED, State.IDLE_STOPPED):
-        ended = report.detail
-        if report.state != State.JOB_ENDED and job.detail:
-            ended = f"its job ended: {job.detail}"
+        known = report.state == State.JOB_ENDED or not job.detail
+        ended = report.detail if known else f"its job ended: {job.detail}"
         return replace(report, state=str(State.JOB_ENDED), url=None, page=None, detail=ended)
     if job.state in ("running", "unknown") and job.detail:
         report = replace(report, detail=joined(report.detail, job.detail))

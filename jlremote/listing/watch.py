@@ -19,14 +19,8 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.listing import listing
-from jlremote.listing.session_report import (
-    SessionReport,
-    of_forward,
-    of_record,
-    of_unreached,
-    with_time_left,
-)
+from jlremote.listing import listing, session_report
+from jlremote.listing.session_report import SessionReport, of_unreached
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.selection import session_selection
 from jlremote.times import utc
@@ -45,10 +39,7 @@ def watch(selector: str | None, context: Context, later: Context) -> Iterator[Se
 
     Only the first one connects and may ask the user; the later ones, in the context `later`, only
     look, so that a link that was ended stays ended. A cluster is asked now and then while the
-    session's job does not run.
-
-    Raises:
-        NotFound: there is no such session.
+    session's job does not run. Raise `NotFound` if there is no such session.
     """
     record = session_selection.chosen(selector, context)
     selector, quiet = record.selector, replace(later, asker=ASKS_NOTHING)
@@ -89,7 +80,7 @@ class SessionView:
     def now(self) -> SessionReport:
         record = sessions.find(self._record.host, self._record.name)
         if record is None or not record.forwarded:
-            return of_record(record or self._record, "stopped")
+            return session_report.of_record(record or self._record, "stopped")
         try:
             status = self._link.status()
         except JlrError:
@@ -106,10 +97,14 @@ class SessionView:
         if forward is None:
             return self._without_link(record)
         self._gone_since = None
-        report = of_forward(record, forward, self._access, self._hostname)
+        report = session_report.of_forward(record, forward, self._access, self._hostname)
         ports = address.reports(record, status.further(record.name))
         report = replace(report, ports=ports, kernels=self._latest_kernels(forward))
-        return self._with_job(report)
+        if (last := self._told).job is None:
+            return report
+        left = last.time_left and last.time_left - (time.monotonic() - self._told_at)
+        report = replace(report, job=last.job, node=last.node, gpus=last.gpus)
+        return session_report.with_time_left(report, left)
 
     def _look_at_job(self, *, is_up: bool) -> None:
         if is_up != self._was_up:
@@ -125,13 +120,6 @@ class SessionView:
             self._told, self._access = told, told.access
         self._told_at = time.monotonic()
         self._pause = min(max(2 * self._pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
-
-    def _with_job(self, told: SessionReport) -> SessionReport:
-        last = self._told
-        if last.job is None:
-            return told
-        left = last.time_left and last.time_left - (time.monotonic() - self._told_at)
-        return with_time_left(replace(told, job=last.job, node=last.node, gpus=last.gpus), left)
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
@@ -149,11 +137,7 @@ class SessionView:
         return self._kernels
 
     def _ask_kernels(self, forward: ForwardStatus) -> None:
-        try:
-            api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
-            self._kernels = api.kernels()
-        except JlrError:
-            self._kernels = None
-        finally:
-            self._asked_at = time.monotonic()
-            self._asking = False
+        kernels = None
+        with suppress(JlrError):
+            kernels = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS).kernels()
+        self._kernels, self._asked_at, self._asking = kernels, time.monotonic(), False

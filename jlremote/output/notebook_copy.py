@@ -70,21 +70,15 @@ def check_destination(copy: Path, *, force: bool) -> None:
         named = f"--save {shlex.quote(str(copy))} --force"
         raise Usage(f"`{copy}` exists", hint=f"`{named}` overwrites it")
     if not copy.parent.is_dir():
-        raise Usage(
-            f"there is no folder `{copy.parent}`",
-            hint=f"`mkdir -p {shlex.quote(str(copy.parent))}` makes it",
-        )
+        hint = f"`mkdir -p {shlex.quote(str(copy.parent))}` makes it"
+        raise Usage(f"there is no folder `{copy.parent}`", hint=hint)
 
 
 def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Saved:
     """Write a copy of the notebook, or of that of the latest run where several are recorded.
 
     Where `copy` is a folder the far side names the file, so nothing is overwritten there, whatever
-    `force` says.
-
-    Raises:
-        NotFound: no cell of a notebook has run.
-        Usage: the file exists.
+    `force` says. Raise `NotFound` if no cell of a notebook has run, `Usage` if the file exists.
     """
     names = [run.notebook for run in recorded.runs if run.notebook]
     if not names:
@@ -101,30 +95,26 @@ def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Sa
             saved_at, data = original
             made = filled(read(data, one_line(name)), runs, saved_at)
         else:
-            shown = one_line(name)
-            why = f"`{shown}` cannot be read there, so the copy has only the cells that ran"
-            context.progress.note(why)
+            why = "cannot be read there, so the copy has only the cells that ran"
+            context.progress.note(f"`{one_line(name)}` {why}")
             made = of_runs(runs)
-        content = text(made.content)
         if force:
-            paths.write_whole(copy, content, mode=0o666)
+            paths.write_whole(copy, text(made.content), mode=0o666)
         else:
-            paths.write_new(copy, content)
+            paths.write_new(copy, text(made.content))
     return Saved(copy, name, made.filled, made.homeless, made.incomplete)
 
 
 def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
     session, runtime = recorded.session, runtime_of(recorded.session)
-    directory = session_directory(runtime, session.name)
-    script = f"{directory}{recorded_files.notebook(name)}"
+    script = session_directory(runtime, session.name) + recorded_files.notebook(name)
     ways = [runtime.beside(session.name, script)]
     if runtime.in_jobs:  # its job may have ended
         ways.append(runtime.inside(session.name, script))
     inside = {"read": " || ".join(f"( {way} )" for way in ways)}
     done = recorded.host.run(inside, timeout=READ_SECONDS, limit=MOST_BYTES)["read"]
     date, _, data = done.stdout.partition("\n")
-    saved_at = moment(date)
-    if done.status != 0 or saved_at is None:
+    if done.status != 0 or (saved_at := moment(date)) is None:
         return None
     return saved_at, data.encode("utf-8", "surrogateescape")
 
@@ -197,12 +187,9 @@ def of_runs(runs: Sequence[Run], like: Content = _EMPTY) -> Copy:
 
 def _cell_of(run: Run, cells: Sequence[Cell], before: int) -> int | None:
     """Return which cell a run is of: by its id, else the next one of its code."""
-    if run.cell is not None:
-        for at, cell in enumerate(cells):
-            if cell.get("id") == run.cell:
-                return at
-    if run.code is None:
-        return None
+    for at, cell in enumerate(cells):
+        if run.cell and cell.get("id") == run.cell:
+            return at
     same = [at for at, cell in enumerate(cells) if _source(cell) == run.code]
     return next((at for at in same if at > before), same[0] if same else None)
 

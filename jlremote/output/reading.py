@@ -45,13 +45,9 @@ class Recorded:
 def recorded(
     selector: str | None, notebook: str | None, context: Context, *, end_only: bool = False
 ) -> Recorded:
-    """Return what is recorded of a session, or the end of what each kernel said.
+    """Return what is recorded of a session (else `NotFound`), or the end of what each kernel said.
 
-    `notebook` may be the id of a run of `jlr exec`.
-
-    Raises:
-        NotFound: there is no such session, notebook or run, or nothing records it.
-        Usage: several notebooks end in `notebook`.
+    `notebook` may be the id of a run of `jlr exec`; if several notebooks end so, raise `Usage`.
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
@@ -101,10 +97,7 @@ def followed(
     """Yield what is recorded, `None` where that ends for now, and then what comes, without end.
 
     After a loss of the connection it goes on where it was: no record is lost or comes twice. Where
-    `notebook` is the id of a run of `jlr exec`, the records end with it.
-
-    Raises:
-        NotFound, Usage: as of `recorded`.
+    `notebook` is the id of a run of `jlr exec`, the records end with it. Raise as `recorded`.
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
@@ -124,23 +117,22 @@ def followed(
     return _of_notebook(every, name) if name else every
 
 
-def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader, list[Record]]:
-    def read(*, in_job: bool) -> tuple[Reader, list[Record]]:
-        reader = Reader()
+def _all(
+    host: Link, session: SessionRecord, *, end_only: bool, in_job: bool = True
+) -> tuple[Reader, list[Record]]:
+    reader = Reader()
+    try:
         printed = list(_printed(host, session, reader, end_only=end_only, in_job=in_job))
         if None not in printed:
             raise _unreadable(session, "the host sent no records")
-        return reader, [record for record in printed if record]
-
-    try:
-        return read(in_job=True)
     except (NotFound, Unreachable):
         raise
     except JlrError:
-        if not runtime_of(session).in_jobs:
+        if not (in_job and runtime_of(session).in_jobs):
             raise
-    # Its job has ended, and the host itself has its folder.
-    return read(in_job=False)
+        # Its job has ended, and the host itself has its folder.
+        return _all(host, session, end_only=end_only, in_job=False)
+    return reader, [record for record in printed if record]
 
 
 def _again(
@@ -186,16 +178,12 @@ def _printed(
 
 def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
     place = session.selector
+    begin, missing = f"jlr start {session.host} {session.name}", f"`{place}` has no recorded output"
     if status == recorded_files.MISSING:
-        raise NotFound(
-            f"`{place}` has no recorded output",
-            hint=f"`jlr start {session.host} {session.name}` records it from now on",
-        )
+        raise NotFound(missing, hint=f"`{begin}` records it from now on")
     if status == recorded_files.OFF:
-        raise NotFound(
-            f"`{place}` has no recorded output: it was started with `--no-record`",
-            hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
-        )
+        hint = f"`jlr stop {place}`, then `{begin} --record`"
+        raise NotFound(f"{missing}: it was started with `--no-record`", hint=hint)
     if status:
         halted.check(host, session)
         why = one_line(said.decode(errors="replace")) or f"exit status {status}"
@@ -204,10 +192,8 @@ def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) 
 
 def _unreadable(session: SessionRecord, why: str) -> JlrError:
     place = session.selector
-    return JlrError(
-        f"cannot read what `{place}` printed: {why}",
-        hint=f"`jlr list {place}` says whether its container runs",
-    )
+    hint = f"`jlr list {place}` says whether its container runs"
+    return JlrError(f"cannot read what `{place}` printed: {why}", hint=hint)
 
 
 def chosen(
@@ -218,8 +204,7 @@ def chosen(
 ) -> str:
     """Return the path of the notebook that was typed in full, or by its end.
 
-    Raises:
-        NotFound, Usage: none or several end so.
+    Raise `NotFound` or `Usage` if none or several end so.
     """
     known = list(dict.fromkeys(name for name in notebooks if name))
     matches = [name for name in known if name == typed]
@@ -230,10 +215,8 @@ def chosen(
     names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
     if matches:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of it: {names}")
-    raise NotFound(
-        f"{missing} a notebook `{typed}`",
-        hint=did_you_mean(typed, known) or (f"known: {names}" if names else hint),
-    )
+    hint = did_you_mean(typed, known) or (f"known: {names}" if names else hint)
+    raise NotFound(f"{missing} a notebook `{typed}`", hint=hint)
 
 
 def _of_run(records: Iterable[Record | None], run: str) -> Iterator[Record | None]:

@@ -61,18 +61,13 @@ def parsed(line: bytes) -> Record | None:
         return None
     if not isinstance(fields, dict):
         return None
-    kind, content = fields.get("kind"), fields.get("content")
-    time, kernel = moment(fields.get("time")), fields.get("kernel")
-    if not isinstance(kind, str) or kind not in KINDS:
+    time, content = moment(fields.get("time")), fields.get("content")
+    names = {name: text for name, text in fields.items() if isinstance(text, str) and text}
+    kernel, kind = fields.get("kernel"), names.get("kind")
+    if kind not in KINDS or time is None or not isinstance(kernel, str):
         return None
-    if time is None or not isinstance(kernel, str):
-        return None
-    names = {name: _name(fields.get(name)) for name in ("notebook", "cell", "request", "widget")}
-    return Record(time, kernel, kind, **names, content=content if isinstance(content, dict) else {})
-
-
-def _name(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    of = {name: names.get(name) for name in ("notebook", "cell", "request", "widget")}
+    return Record(time, kernel, kind, **of, content=content if isinstance(content, dict) else {})
 
 
 class Reader:
@@ -83,7 +78,6 @@ class Reader:
         self._torn: dict[int, bytes] = {}  # by inode the beginning of a line
         self._line = bytearray()  # as far as it has come
         self._inode: int | None = None
-        self.skipped = 0  # lines that were no records
         self.left_out = 0  # bytes of older pieces
 
     @property
@@ -105,10 +99,10 @@ class Reader:
             self._line = rest
             for line in lines:
                 text, mark, header = bytes(line).rpartition(_MARK)
-                if not mark:
-                    yield from self._record(header)
-                elif self._begin(text, header):
+                if mark and self._begin(text, header):
                     yield None
+                elif not mark and (record := self._record(header)):
+                    yield record
         if len(self._line) > MOST_BYTES and self._inode is not None:
             self._read[self._inode] += len(self._line)
             self._line.clear()
@@ -116,9 +110,8 @@ class Reader:
     def _begin(self, torn: bytes, header: bytes) -> bool:
         if self._inode is not None and torn:
             self._torn[self._inode] = self._torn.pop(self._inode, b"") + torn
-        inode, _, at = header.partition(b" ")
-        self._inode = count(inode.decode("ascii", "replace"))
-        begin = count(at.decode("ascii", "replace"))
+        inode, _, at = header.decode("ascii", "replace").partition(" ")
+        self._inode, begin = count(inode), count(at)
         if self._inode is None or begin is None:
             self._inode = None
             return True
@@ -128,15 +121,12 @@ class Reader:
             self._read[self._inode] = begin
         return False
 
-    def _record(self, line: bytes) -> Iterator[Record]:
+    def _record(self, line: bytes) -> Record | None:
         if self._inode is None:
-            return
+            return None
         line = self._torn.pop(self._inode, b"") + line
         self._read[self._inode] += len(line) + 1
-        if (record := parsed(line)) is not None:
-            yield record
-        elif line.strip():
-            self.skipped += 1
+        return parsed(line)
 
 
 def script(directory: str, reader: Reader, *, follow: bool = False, end_only: bool = False) -> str:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jlremote.output.recorded_files import Record
-from jlremote.output.screen import overwritten
 from jlremote.times import utc
 from jlremote.untrusted import moment
 
@@ -55,28 +54,18 @@ class Run:
     _stream: list[str] | None = None  # the pieces of the stream that is the last output
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "run": self.request,
-            "notebook": self.notebook,
-            "cell": self.cell,
-            "kernel": self.kernel,
-            "code": self.code,
-            "execution_count": self.count,
-            "started": utc(self.started),
-            "ended": None if self.ended is None else utc(self.ended),
-            "status": self.status,
-            "complete": self.complete,
-            "outputs": self.saved_outputs(),
-        }
+        place = {name: getattr(self, name) for name in ("notebook", "cell", "kernel", "code")}
+        ended = None if self.ended is None else utc(self.ended)
+        span = {"execution_count": self.count, "started": utc(self.started), "ended": ended}
+        how = {"status": self.status, "complete": self.complete, "outputs": self.saved_outputs()}
+        return {"run": self.request} | place | span | how
 
     def saved_outputs(self) -> list[Output]:
         """Return the outputs as JupyterLab saves them: of text that was overwritten the last."""
         self.settle()
         return [
-            {**output, "text": overwritten(output["text"])}
-            if output["output_type"] == "stream"
-            else output
-            for output in self.outputs
+            each | ({"text": overwritten(each["text"])} if each["output_type"] == "stream" else {})
+            for each in self.outputs
         ]
 
     def keep_end(self, most: int) -> bool:
@@ -149,11 +138,9 @@ class Runs:
             state = record.text("state")
             fate = state if state in (*KERNEL_ENDS, UNSURE) else UNKNOWN
             self._close(record.kernel, fate, record.time)
-        elif (run := self.of(record)) is not None:
-            self._take(run, record)
-
-    def _take(self, run: Run, record: Record) -> None:
-        if record.kind == "code":
+        elif (run := self.of(record)) is None:
+            return
+        elif record.kind == "code":
             self._begin(run, record)
         elif record.kind == "end":
             self._end(run, record)
@@ -269,3 +256,30 @@ def _object(record: Record, name: str) -> dict[str, Any]:
 def _display_id(record: Record) -> str:
     name = _object(record, "transient").get("display_id")
     return name if isinstance(name, str) else ""
+
+
+def overwritten(text: str) -> str:
+    """Return a stream's text as JupyterLab keeps it in a notebook, after its overwriting.
+
+    A carriage return goes to the beginning of the line, and what follows overwrites it; a
+    backspace removes the character before. A newline begins a line, also within one. Source:
+    `processText` in JupyterLab 4's packages/outputarea/src/model.ts.
+    """
+    if "\r" not in text and "\b" not in text:
+        return text
+    above: list[str] = []
+    line: list[str] = []
+    at = begin = 0
+    for control in re.finditer(r"[\n\b\r]", f"{text}\n"):
+        piece = text[begin : control.start()]
+        line[at : at + len(piece)] = piece
+        at, begin = at + len(piece), control.end()
+        if control[0] == "\b" and at:
+            at -= 1
+            del line[at]
+        elif control[0] == "\r":
+            at = 0
+        elif control[0] == "\n":
+            above.append("".join(line))
+            line, at = [], 0
+    return "\n".join(above)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,50 +13,90 @@ from typing import Literal
 from jlremote import times
 from jlremote.output.recorded_files import Record
 from jlremote.output.runs import GONE, RUNNING, UNSURE, Output, Run, Runs, output_of, runs_of
-from jlremote.output.screen import LineScreen, shown
-from jlremote.text import one_line
+from jlremote.text import begun_sequence, one_line, without_controls
 
-# Kept back once the cursor has moved up, as it may come back to them.
-_MOVING = 16
 _CODE_SIGNS = 60
+_STYLES = 16  # sequences that make a style together
+_COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
+_RESET = re.compile(r"\x1b\[[0;]*m")
+_KEPT = re.compile(rf"{_COLOUR.pattern}|[\r\b]")
+_PART = re.compile(rf"{_COLOUR.pattern}|\r|\x08+|[^\r\x08\x1b]{{1,4096}}")
 
 
 class View:
-    """The text of one run, as far as it has come."""
+    """The text of one run, as far as it has come.
+
+    A carriage return lets what follows take the place of the line; a backspace removes a character.
+    """
 
     def __init__(self) -> None:
-        self._screen = LineScreen()
-        self._told = 0  # the lines of the screen that were returned
+        self._begin()
+
+    def _begin(self) -> None:
+        self._line: list[str] = []  # pieces of text, and sequences of colours
+        self._at_begin = False  # whether the next text takes the place of the line
+        self._style = ""
+        self._held = ""  # the beginning of a sequence
 
     def add(self, output: Output) -> list[str]:
         """Add an output; return the lines that are finished."""
-        if output["output_type"] == "stream":
-            self._screen.write(output["text"])
-            return self._done()
-        return [*self.rest(), *_shown(output)]
+        if output["output_type"] != "stream":
+            return [*self.rest(), *_shown(output)]
+        text, done = self._held + output["text"], []
+        self._held = begun_sequence(text)
+        first, *more = without_controls(text.removesuffix(self._held), _KEPT).split("\n")
+        self._write(first)
+        for line in more:
+            done.append(self.current)
+            self._line, self._at_begin = [], True
+            self._write(line)
+        return done
 
     def rest(self) -> list[str]:
-        """Return all lines that were not returned, and begin a new line."""
-        lines = self._screen.lines(self._told)
-        self._screen, self._told = LineScreen(), 0
-        return lines if lines and lines[-1] else lines[:-1]
+        """Return the line that is not finished, if there is one, and begin a new one."""
+        line = self.current
+        self._begin()
+        return [line] if line else []
 
     @property
     def current(self) -> str:
-        """The line that is being written."""
-        row = self._screen.row
-        return self._screen.lines(row, row + 1)[0]
+        """The line that is being written; escape sequences are colours, which end with it."""
+        line = "".join(self._line)
+        is_open = any(not _RESET.fullmatch(last) for last in _COLOUR.findall(line)[-1:])
+        return f"{line}\x1b[0m" if is_open else line
 
-    def _done(self) -> list[str]:
-        topmost = self._screen.topmost()
-        if topmost is not None:  # what may have changed is shown once more
-            self._told = min(self._told, topmost)
-        end = self._screen.row - (_MOVING if self._screen.moved_up else 0)
-        if end <= self._told:
-            return []
-        lines = self._screen.lines(self._told, end)
-        self._told = end
-        return lines
+    def _write(self, line: str) -> None:
+        for part in _PART.findall(line):
+            if part == "\r":
+                self._at_begin = True
+            elif part[0] == "\b":
+                self._remove(len(part))
+            elif part[0] == "\x1b":
+                self._style = _styled(self._style, part)
+                self._line += [] if self._at_begin else [part]
+            else:
+                if self._at_begin:
+                    self._line, self._at_begin = [self._style], False
+                self._line.append(part)
+
+    def _remove(self, signs: int) -> None:
+        while signs and self._line and self._line[-1][:1] != "\x1b" and not self._at_begin:
+            last = self._line.pop()
+            self._line += [last[:-signs]] if len(last) > signs else []
+            signs -= min(signs, len(last))
+
+
+def _styled(style: str, sequence: str) -> str:
+    """Return a style after one more sequence of colours; `0` and nothing begin anew."""
+    if re.match(r"\x1b\[0*[;m]", sequence):
+        return "" if _RESET.fullmatch(sequence) else sequence
+    return "".join(_COLOUR.findall(style + sequence)[-_STYLES:])
+
+
+def shown(text: str) -> list[str]:
+    """Return the lines of a finished text; a newline at its end begins no further one."""
+    view = View()
+    return [*view.add({"output_type": "stream", "text": text}), *view.rest()]
 
 
 def lines_of(outputs: Iterable[Output]) -> list[str]:
@@ -130,18 +172,13 @@ class Line:
 
 def whole(runs: Iterable[Run], lost: Iterable[Record]) -> list[Line]:
     """Return runs, and what is missing, in the order of time."""
-    timed = [(run.started, _whole(run)) for run in runs]
-    timed += [(record.time, [Line("ending", missing(record))]) for record in lost]
+    timed = [(record.time, [Line("ending", missing(record))]) for record in lost]
+    for run in runs:
+        run.settle()
+        texts = _texts(lines_of(run.outputs))
+        lines = [Line("heading", heading(run)), *texts, Line("ending", ending(run))]
+        timed.append((run.started, lines))
     return [line for _, lines in sorted(timed, key=lambda each: each[0]) for line in lines]
-
-
-def _whole(run: Run) -> list[Line]:
-    run.settle()
-    return [
-        Line("heading", heading(run)),
-        *(Line("text", text) for text in lines_of(run.outputs)),
-        Line("ending", ending(run)),
-    ]
 
 
 class Live:
@@ -149,13 +186,13 @@ class Live:
 
     def __init__(self) -> None:
         self._runs = Runs()
-        self._views: dict[int, View] = {}  # by the run's identity
+        self._views: defaultdict[int, View] = defaultdict(View)  # by the run's identity
         self._last: Run | None = None  # the run that the last line is of
 
     @property
     def current(self) -> str:
         """The line that is being written, below the last one that was returned."""
-        return self._view(self._last).current if self._last else ""
+        return self._views[id(self._last)].current if self._last else ""
 
     def begin(self, records: Iterable[Record]) -> list[Line]:
         """Return the lines of what is recorded so far."""
@@ -167,7 +204,7 @@ class Live:
             run.settle()
             lines += self._headed(run)
             for output in run.outputs:
-                lines += _texts(self._view(run).add(output))
+                lines += _texts(self._views[id(run)].add(output))
         for run in self._runs.all():
             run.outputs.clear()
         return lines
@@ -178,29 +215,20 @@ class Live:
         lines = []
         if run is None or record.kind in ("code", "end", "lost", "kernel"):
             self._runs.take(record)
-            lines += self._ended()
+            for closed in self._runs.closed:
+                rest = _texts(self._views.pop(id(closed), View()).rest())
+                lines += [*self._headed(closed), *rest, Line("ending", ending(closed))]
+            self._runs.closed.clear()
         if run is not None and record.kind == "code":
             lines += self._headed(run)
         elif run is not None and record.kind == "clear_output":
-            lines += _texts(self._view(run).rest())
+            lines += _texts(self._views[id(run)].rest())
         elif run is not None and record.kind != "end":
-            done = self._view(run).add(output_of(record))
+            done = self._views[id(run)].add(output_of(record))
             lines += [*self._headed(run), *_texts(done)] if done else []
         if record.kind == "lost":
             lines.append(Line("ending", missing(record)))
         return lines
-
-    def _ended(self) -> list[Line]:
-        lines = []
-        for run in self._runs.closed:
-            rest = self._view(run).rest()
-            lines += [*self._headed(run), *_texts(rest), Line("ending", ending(run))]
-            self._views.pop(id(run))
-        self._runs.closed.clear()
-        return lines
-
-    def _view(self, run: Run) -> View:
-        return self._views.setdefault(id(run), View())
 
     def _headed(self, run: Run) -> list[Line]:
         # Only where the line before is of another run.

@@ -45,8 +45,7 @@ class Destruction:
 def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
     """Ask before something is lost, unless `yes` gives the answer.
 
-    Raises:
-        JlrError: the answer was no, or there is no terminal to ask on.
+    Raise `JlrError` if the answer was no, or there is no terminal to ask on.
     """
     if yes or not planned.losses:
         return
@@ -56,10 +55,8 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
     try:
         answer = context.asker.ask(Question("confirm", text, echo=True))
     except NeedsAuthentication:
-        raise JlrError(
-            f"jlr cannot ask here, and this would be lost: {'; '.join(lines)}",
-            hint="add `--yes` to do it without a question",
-        ) from None
+        lost = f"jlr cannot ask here, and this would be lost: {'; '.join(lines)}"
+        raise JlrError(lost, hint="add `--yes` to do it without a question") from None
     if answer != "yes":
         raise JlrError("nothing was changed, because the answer was no")
 
@@ -69,13 +66,8 @@ def default_session(
 ) -> SessionRecord | None:
     """Return the session that `jlr stop` without a name means; `None` without any session.
 
-    Args:
-        known: the sessions of this laptop, the one used last first.
-        last_stop: the session that was stopped last, which may have no record any more.
-        request: the options, which decide whether anything is destroyed.
-
-    Raises:
-        Usage: it must be named.
+    Of the `known` ones the one used last comes first; that of `last_stop` may have no record any
+    more. If it must be named, raise `Usage`.
     """
     if not known:
         return None
@@ -98,10 +90,8 @@ def default_session(
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
     """Return the error that a command needs a name, as it would guess what to destroy."""
-    return Usage(
-        f"`{what}` needs the name of a session: there are {candidates}",
-        hint=f"name one: {_listed(commands)}" if commands else "`jlr list` shows them",
-    )
+    hint = f"name one: {_listed(commands)}" if commands else "`jlr list` shows them"
+    return Usage(f"`{what}` needs the name of a session: there are {candidates}", hint=hint)
 
 
 def _listed(commands: Sequence[str]) -> str:
@@ -111,29 +101,25 @@ def _listed(commands: Sequence[str]) -> str:
 def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str]:
     """End the links to one host, or all links of this user; yield the hosts of ended links.
 
-    Raises:
-        JlrError: the person said no, or one does not end; the others have ended.
+    Raise `JlrError` if the person said no, or one does not end; the others have ended.
     """
     links = _links(host, context)
-    silent: list[Link] = []
+    stuck: dict[Link, JlrError] = {}
     losses: list[str] = []
-    refused: list[JlrError] = []
-    for link in tuple(links):
+    for link in links:
         try:
             losses += dict.fromkeys(link.status().work)
-        except LinkStuck as stuck:  # the next question would only take as long again
-            links.remove(link)
-            silent.append(link)
-            refused.append(stuck)
+        except LinkStuck as silent:  # the next question would only take as long again
+            stuck[link] = silent
         except JlrError:  # none runs, or one of another version
             continue
     where = "all hosts" if host is None else host
     planned = Destruction(f"Disconnect from {where}?", tuple(map(one_line, losses)))
     confirm(planned, context, yes=yes)
-    for link in (*silent, *links):
+    for link in stuck:
         link.stay_disconnected()
-    ended: set[str] = set()
-    for link in links:
+    ended, refused = set[str](), list(stuck.values())
+    for link in (each for each in links if each not in stuck):
         try:
             if link.shut_down() and link.name not in ended:
                 ended.add(link.name)
@@ -147,13 +133,8 @@ def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str
 def _links(host: str | None, context: Context) -> list[Link]:
     known = sessions.load_all()
     ways = [(r.host, Path(r.ssh_config) if r.ssh_config else None) for r in known]
-    ways += destinations()
-    if host is not None:
-        ways.append((host, context.ssh_config))
-    distinct = {
-        (name, None if config is None else config.resolve())
-        for name, config in ways
-        if host in (None, name)
-    }
-    links = [link_to(name, replace(context, ssh_config=config)) for name, config in distinct]
+    ways += [*destinations(), (host or "", context.ssh_config)]
+    distinct = {(name, config and config.resolve()) for name, config in ways if name}
+    wanted = (way for way in distinct if host in (None, way[0]))
+    links = [link_to(name, replace(context, ssh_config=config)) for name, config in wanted]
     return sorted(links, key=lambda link: link.name)

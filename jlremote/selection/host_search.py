@@ -36,28 +36,20 @@ from jlremote.selection import naming
 def renamed(name: str, context: Context) -> SessionRecord | None:
     """Return the session of a container that was renamed, if a running link knows of it."""
     known = sessions.load_all()
-    links = {(record.host, record.ssh_config): link_of(record, context) for record in known}
     names: set[tuple[str, str]] = set()
-    for link in links.values():
-        with suppress(JlrError):  # none runs
-            renamed_ones = [
-                each for each in link.status().forwards if each.endpoint.place.called == name
-            ]
-            names.update((link.name, forward.session) for forward in renamed_ones)
+    for record in {(record.host, record.ssh_config): record for record in known}.values():
+        with suppress(JlrError):  # no link runs
+            every = link_of(record, context).status().forwards
+            of_name = (each for each in every if each.endpoint.place.called == name)
+            names.update((record.host, forward.session) for forward in of_name)
     return sessions.find(*names.pop()) if len(names) == 1 else None
 
 
 def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool) -> SessionRecord:
-    """Return the record of a session that was stopped here, forwarded if it runs again.
-
-    Raises:
-        JlrError: it is another user's.
-    """
+    """Return a session that was stopped here, forwarded if it runs again and is no other user's."""
     link, runtime = connect(link_of(record, context), context), runtime_of(record)
-    state = survey(link, runtime, record.name)
-    naming.refuse_other_owner(
-        record.host, record.name, state.whose, agreed=as_shared or record.shared
-    )
+    state, agreed = survey(link, runtime, record.name), as_shared or record.shared
+    naming.refuse_other_owner(record.host, record.name, state.whose, agreed=agreed)
     record = replace(record, shared=state.whose is not None)
     with undone_on_failure() as undo:
         again = _forwarded(link, record, runtime, state, context, undo)
@@ -69,9 +61,7 @@ def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool)
 def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> SessionRecord:
     """Find a session of a host, record it, and return the record; forward it if it runs.
 
-    Raises:
-        JlrError: it is another user's.
-        NotFound: there is none.
+    Raise `JlrError` if it is another user's, `NotFound` if there is none.
     """
     sessions.check_writable()
     context = known_way(host, context)
@@ -79,14 +69,9 @@ def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Sess
     with context.progress.step(f"Look for {typed}"):
         seen = _found(link, typed)
     if seen is None:
-        raise NotFound(
-            f"there is no session `{typed}` on `{host}`",
-            hint=hint_of_missing(
-                sessions.load_all(),
-                f"{host}/{typed}",
-                f"`jlr list {host}` shows all; `jlr start {host} {shlex.quote(typed)}` starts one",
-            ),
-        )
+        hint = f"`jlr list {host}` shows all; `jlr start {host} {shlex.quote(typed)}` starts one"
+        hint = hint_of_missing(sessions.load_all(), f"{host}/{typed}", hint)
+        raise NotFound(f"there is no session `{typed}` on `{host}`", hint=hint)
     runtime, container, state = seen
     name = container.name
     naming.refuse_other_owner(host, name, state.whose, agreed=as_shared)
@@ -180,8 +165,7 @@ def running(
 ) -> Container | None:
     """Return the container of a typed name, or of a session that is `known`; `None` for none.
 
-    Raises:
-        JlrError: it is another user's, or does not run (see `refuse_halted`).
+    If it is another user's, or does not run (see `refuse_halted`), raise `JlrError`.
     """
     looks = candidates(host, runtime, typed)
     if known is not None:

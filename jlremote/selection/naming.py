@@ -23,12 +23,10 @@ NAME, USER = "{name}", "{user}"
 def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
     """Return the session's name, `None` if only the host knows it, and its runtime.
 
-    Raises:
-        Usage: engines do not take that name.
+    Raise `Usage` if engines do not take that name.
     """
-    record = remembered(request)
+    record, name = remembered(request), _typed(request)
     runtime = _runtime_of(request, record)
-    name = _typed(request)
     runtime.check_name(name)
     ruled = runtime.has_containers and request.name_rule != NAME
     return record.name if record else None if ruled else name, runtime
@@ -50,17 +48,11 @@ def _runtime_of(request: StartRequest, record: SessionRecord | None) -> Runtime:
 
 
 def on_node(runtime: str, *, with_image: bool) -> Runtime:
-    """Return the runtime on a cluster's nodes for a session's `--runtime`.
-
-    Raises:
-        Usage: it does not run on nodes.
-    """
+    """Return the runtime on a cluster's nodes for `--runtime`; raise `Usage` if it has none."""
     chosen = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
     if chosen not in on_nodes():
-        raise Usage(
-            f"`--runtime {runtime}` does not run in a job of a cluster",
-            hint=f"with `--slurm` it is one of: {', '.join(on_nodes())}",
-        )
+        hint = f"with `--slurm` it is one of: {', '.join(on_nodes())}"
+        raise Usage(f"`--runtime {runtime}` does not run in a job of a cluster", hint=hint)
     return on_nodes()[chosen]
 
 
@@ -80,9 +72,13 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
     The template is for new containers: without an image to create one from, an existing container
     with the typed name may be meant.
     """
-    name = _typed(request)
-    user = _user(host) if USER in request.name_rule else ""
-    made = _made(request.name_rule, name, user)
+    name, rule = _typed(request), request.name_rule
+    if USER in rule:
+        rule = rule.replace(USER, _user(host))
+    begin, _, end = rule.partition(NAME)
+    long = len(name) > len(begin) + len(end)
+    is_full = long and name.startswith(begin) and name.endswith(end)
+    made = name if is_full else f"{begin}{name}{end}"
     if made == name or request.container is None or request.image is not None:
         return (made,)
     return (made, name)
@@ -98,31 +94,15 @@ def label(typed: str | None, name: str) -> dict[str, str]:
     return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
 
 
-def _made(rule: str, typed: str, user: str) -> str:
-    rule = rule.replace(USER, user)
-    begin, _, end = rule.partition(NAME)
-    long = len(typed) > len(begin) + len(end)
-    if long and typed.startswith(begin) and typed.endswith(end):
-        return typed  # it is the full name already
-    return f"{begin}{typed}{end}"
-
-
 def _user(host: Host) -> str:
     name = run_script(host, "id -un").stdout.strip()
     return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")
 
 
 def refuse_other_owner(host: str, name: str, owner: str | None, *, agreed: bool) -> None:
-    """Refuse to join a session of another user of the host, unless that was `agreed`.
-
-    Raises:
-        JlrError: it belongs to `owner`.
-    """
-    if owner is None or agreed:
-        return
-    where = shlex.quote(f"{host}/{name}")
-    raise JlrError(
-        f"`{host}/{name}` belongs to `{owner}`",
-        hint=f"`jlr start {shlex.quote(host)} ANOTHER-NAME` makes one of your own; "
-        f"`jlr open {where} --as-shared` joins it, if `{owner}` agrees",
-    )
+    """Raise `JlrError` if a session belongs to another user of the host, unless `agreed`."""
+    if owner is not None and not agreed:
+        where = shlex.quote(f"{host}/{name}")
+        hint = f"`jlr start {shlex.quote(host)} ANOTHER-NAME` makes one of your own; "
+        hint += f"`jlr open {where} --as-shared` joins it, if `{owner}` agrees"
+        raise JlrError(f"`{host}/{name}` belongs to `{owner}`", hint=hint)

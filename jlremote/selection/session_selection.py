@@ -33,12 +33,8 @@ def chosen(
     A session of a host without a record is looked for there, and forwarded if it runs. A host
     stands for its only session, unless that must be given `by_name`. With `or_job` the command
     takes jobs, too, and no job has the name; with `as_shared` another user's session may be joined;
-    without `guess` no hint names another session, as where that would be deleted.
-
-    Raises:
-        JlrError: it is another user's.
-        NotFound: there is no such session, neither here nor on the host.
-        Usage: sessions on several hosts are called so.
+    without `guess` no hint names another session, as where that would be deleted. Raise `NotFound`
+    if there is none, `JlrError` if it is another user's, `Usage` if several hosts have one.
     """
     if selector is None and (only := leash()) is not None:
         selector = f"{only.host}/{only.name}"
@@ -53,10 +49,8 @@ def chosen(
         return _searched(place, context, as_shared=as_shared, guess=guess)
     except NotFound:
         for job in () if or_job else matching(job_records.load_all(), selector):
-            raise NotFound(
-                f"`{selector}` is a job and not a session",
-                hint=f"`jlr job attach {job.host}/{job.name}` shows its output",
-            ) from None
+            hint = f"`jlr job attach {job.host}/{job.name}` shows its output"
+            raise NotFound(f"`{selector}` is a job and not a session", hint=hint) from None
         if guess and not or_job:
             raise
         raise _missing(selector, place.host, or_job=or_job, guess=guess) from None
@@ -101,10 +95,9 @@ def _missing(selector: str, host: str | None, *, or_job: bool, guess: bool) -> N
     lists = [f"`jlr {each}{where}`" for each in ("list", "job list")[: 1 + or_job]]
     shown = f"{' and '.join(lists)} {'show' if or_job else 'shows'} all"
     known: list[Named] = [*sessions.load_all(), *job_records.load_all()] if guess else []
-    return NotFound(
-        f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
-        hint=hint_of_missing(known, selector, f"{shown}; what was removed is gone"),
-    )
+    hint = hint_of_missing(known, selector, f"{shown}; what was removed is gone")
+    what = "neither a session nor a job" if or_job else "no session"
+    return NotFound(f"there is {what} `{selector}`", hint=hint)
 
 
 def known_place(where: str | None, context: Context) -> tuple[Link, Place] | None:
@@ -119,8 +112,7 @@ def known_place(where: str | None, context: Context) -> tuple[Link, Place] | Non
 def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> tuple[Link, Place]:
     """Return a session's place, else that of a container or a host of that name, and its link.
 
-    Raises:
-        NotFound: there is no such session, container or host, or the container does not run.
+    If there is none, or the container does not run, raise `NotFound`.
     """
     typed = None if where is None else resolved(where, context.ssh_config)
     if typed is not None and typed.host is not None and typed.name is None:
@@ -153,10 +145,9 @@ def _any_container(link: Link, typed: str, missing: NotFound, *, as_shared: bool
                 return Place(each.name, found.name, selector=f"{host}/{found.name}")
     there = f"`jlr shell {host_word(host)}` opens a shell on the host"
     shows = f"`jlr list {host} --all` shows all; {there}"
-    raise NotFound(
-        f"there is neither a session nor a container `{typed}` on `{host}`",
-        hint=hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows),
-    ) from missing
+    hint = hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows)
+    what = f"there is neither a session nor a container `{typed}` on `{host}`"
+    raise NotFound(what, hint=hint) from missing
 
 
 def _host_itself(host: str, context: Context) -> tuple[Link, Place]:
@@ -170,10 +161,10 @@ def _check_runs(host: Link, record: SessionRecord, *, as_shared: bool) -> None:
     from jlremote.place.runtimes.runtime import WHO
     from jlremote.selection import naming
 
-    runtime = of_record(record).runtime
+    runtime, agreed = of_record(record).runtime, as_shared or record.shared
     answers = host.run({**runtime.describe(record.name), **WHO})
     container = runtime.read(record.name, answers)
     if container is not None:
-        owner, agreed = container.owner_beside(answers["user"].stdout.strip()), as_shared
-        naming.refuse_other_owner(record.host, record.name, owner, agreed=agreed or record.shared)
+        owner = container.owner_beside(answers["user"].stdout.strip())
+        naming.refuse_other_owner(record.host, record.name, owner, agreed=agreed)
     halted.running(record, runtime, container)

@@ -6,8 +6,8 @@ import shlex
 import socket
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from jlremote.errors import Authentication, Busy, JlrError, NotFound, Unreachable, Usage
@@ -48,13 +48,9 @@ def add(
 ) -> PortReport:
     """Forward a port of a session's container, to the same local port if that is free.
 
-    With `on_host` it is a port of the host itself. With `exact`, only that local port will do. A
-    program need not listen on it yet: the report's state tells.
-
-    Raises:
-        Busy: the exact local port is taken.
-        NotFound: there is no such session, or it was stopped.
-        JlrError: its container is not there, or does not run.
+    With `on_host` it is a port of the host itself. With `exact`, only that local port will do, or
+    raise `Busy`. A program need not listen on it yet: the report's state tells. If the session does
+    not run, raise `NotFound` or another `JlrError`.
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
@@ -64,25 +60,26 @@ def add(
             halted.check(link, record)
         raise NotFound(unknown, hint=halted.again(record))
     link, runtime = link_of(record, context), runtime_of(record)
-    free = f"`jlr forward {record.selector} {port}{' --host' if on_host else ''}` takes a free one"
-    if exact is not None and exact not in record.local_ports:
-        with _hinted(free):
+    step = context.progress.step(f"Look for port {port} of {link.name if on_host else record.name}")
+    try:
+        if exact is not None and exact not in record.local_ports:
             check_free(exact, record.host, record.name)
-    with undone_on_failure() as undo:
-        with context.progress.step(
-            f"Look for port {port} of {link.name if on_host else record.name}"
-        ):
-            if on_host:
-                to = host_port(link, port)
-            else:
-                found = survey(link, runtime, record.name)
-                container = halted.running(record, runtime, found.container)
-                python = found.server.python if found.server else ""
-                to = Endpoint(of_container(runtime, container), port, python=python)
-            with _hinted(free):
+        with undone_on_failure() as undo:
+            with step:
+                if on_host:
+                    to = host_port(link, port)
+                else:
+                    found = survey(link, runtime, record.name)
+                    container = halted.running(record, runtime, found.container)
+                    python = found.server.python if found.server else ""
+                    to = Endpoint(of_container(runtime, container), port, python=python)
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
-        known = PortRecord(port, held.local_port, on_host, auto)
-        sessions.save(_as_it_is(record).with_port(known))  # it may have been stopped meanwhile
+            known = PortRecord(port, held.local_port, on_host, auto)
+            sessions.save(_as_it_is(record).with_port(known))  # it may have been stopped meanwhile
+    except Busy as busy:
+        whole = f"jlr forward {record.selector} {port}{' --host' if on_host else ''}"
+        busy.hint = f"`{whole}` takes a free one"
+        raise
     return report(record, known, held)
 
 
@@ -94,21 +91,8 @@ def _as_it_is(record: SessionRecord) -> SessionRecord:
     return now
 
 
-@contextmanager
-def _hinted(hint: str) -> Iterator[None]:
-    try:
-        yield
-    except Busy as busy:
-        busy.hint = hint
-        raise
-
-
 def listed(selector: str | None, context: Context) -> list[PortReport]:
-    """Return the forwarded ports of a session, each checked just now.
-
-    Raises:
-        NotFound: there is no such session.
-    """
+    """Return the forwarded ports of a session (else `NotFound`), each checked just now."""
     record = session_selection.chosen(selector, context)
     if not record.forwarded or not record.ports:
         return []
@@ -120,12 +104,7 @@ def listed(selector: str | None, context: Context) -> list[PortReport]:
 
 
 def remove(selector: str | None, port: int, context: Context) -> None:
-    """Stop forwarding a port.
-
-    Raises:
-        NotFound: there is no such session, or it has no such port.
-        Usage: the session must be named, as several have the port.
-    """
+    """Stop forwarding a port; raise `NotFound`, or `Usage` if several sessions have it."""
     if selector is None:
         having = [r for r in sessions.load_all() if port in {known.port for known in r.ports}]
         if len(having) > 1:
@@ -133,10 +112,8 @@ def remove(selector: str | None, port: int, context: Context) -> None:
             raise destruction.unnamed("--remove", len(having), commands)
     record = session_selection.chosen(selector, context)
     if port not in {known.port for known in record.ports}:
-        raise NotFound(
-            f"port {port} of `{record.selector}` is not forwarded",
-            hint=f"`jlr forward {record.selector}` lists the forwarded ports",
-        )
+        hint = f"`jlr forward {record.selector}` lists the forwarded ports"
+        raise NotFound(f"port {port} of `{record.selector}` is not forwarded", hint=hint)
     link_of(record, context).unforward(record.name, port)
     if now := sessions.find(record.host, record.name):
         sessions.save(replace(now, ports=tuple(each for each in now.ports if each.port != port)))

@@ -28,19 +28,14 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
     """Yield the log of a session's server as it comes, without control characters.
 
     A server that jlr did not launch writes to its container's log, so that one is shown, as with
-    `container`. Begin with the last `tail` lines, and `follow` with later ones.
-
-    Raises:
-        NotFound: there is no such session or job, it has no log, or its container does not run.
-        Usage: there is no container.
+    `container`. Begin with the last `tail` lines, and `follow` with later ones. If there is no such
+    session, log or running container, raise `NotFound`, for one without container `Usage`.
     """
     record = session_selection.chosen(selector, context, or_job=True)
     runtime = runtime_of(record)
     if wanted.container and not runtime.has_containers:
-        raise Usage(
-            f"`{record.selector}` has no container",
-            hint="without `--container` you see the log of its Jupyter",
-        )
+        hint = "without `--container` you see the log of its Jupyter"
+        raise Usage(f"`{record.selector}` has no container", hint=hint)
     host = link_of(record, context)
     if wanted.container and halted.container_of(host, runtime, record) is None:
         halted.running(record, runtime, None)

@@ -14,6 +14,7 @@ from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
+from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
@@ -34,11 +35,6 @@ class Work:
     whole: bool = False  # whether the container or job ends
 
     @property
-    def busy(self) -> tuple[str, ...]:
-        """The notebooks whose kernels work."""
-        return tuple(f"`{each.notebook}`" for each in self.kernels if each.state == "busy")
-
-    @property
     def losses(self) -> tuple[str, ...]:
         """Each kernel and program, for the question before they end."""
         unknown: tuple[str, ...] = ("kernels that do not answer",) if self.silent else ()
@@ -56,6 +52,9 @@ class SessionEnding:
     record: SessionRecord
     request: StopRequest
     found: Survey
+    forward: ForwardStatus | None = None
+    api: JupyterApi | None = None  # of the server that ends, or would end by force
+    planned: Destruction | None = None  # `None` where another user's session is only left
 
     @property
     def ends_all(self) -> bool:
@@ -122,22 +121,18 @@ def still_runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
 
 
 def refuse_if_busy(ending: SessionEnding, work: Work) -> None:
-    """Refuse to end kernels and programs that work, without `force`.
-
-    Raises:
-        Busy: something works, or could not be asked for.
-    """
-    if ending.request.force:
+    """Raise `Busy` if something works, or could not be asked for, unless `force` ends it."""
+    selector, request = ending.record.selector, ending.request
+    if request.force:
         return
-    selector = ending.record.selector
-    request = ending.request
     verb = "restarts" if request.again else "deletes" if request.remove else "stops"
     anyway = f"`{ending.command(force=True)}` {verb} it anyway"
     why = {"busy kernels": work.silent, "programs": work.unseen}
     if unknown := [what for what, cause in why.items() if cause]:
         cause = work.silent or work.unseen
         raise Busy(f"cannot ask `{selector}` for {' and '.join(unknown)}: {cause}", hint=anyway)
-    works = [f"has busy kernels: {', '.join(work.busy)}"] if work.busy else []
+    busy = [f"`{each.notebook}`" for each in work.kernels if each.state == "busy"]
+    works = [f"has busy kernels: {', '.join(busy)}"] if busy else []
     works += [f"runs {', '.join(work.programs)}"] if work.programs else []
     if works:
         raise Busy(f"`{selector}` {' and '.join(works)}", hint=anyway)
@@ -147,11 +142,11 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
     """Return what a stop ends or deletes beyond Jupyter with idle kernels."""
     record, request, found, runtime = ending.record, ending.request, ending.found, ending.runtime
     selector, lost = record.selector, work.losses if request.destroys else ()
-    container, whose = found.container, f" of `{found.whose}`" if found.whose else ""
+    container, whose = found.container, ""
+    if found.whose is not None:
+        whose, lost = f" of `{found.whose}`", (f"work of another user, `{found.whose}`", *lost)
     if container is not None and container.renamed:
         whose += f", now called `{container.renamed}`"
-    if found.whose is not None:
-        lost = (f"work of another user, `{found.whose}`", *lost)
     question = f"Stop {selector}{whose}?"
     if container is not None and runtime.has_containers:
         deleted = request.remove or (work.whole and bool(container.options.remove))
@@ -163,9 +158,9 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
             lost += ("all files of its container outside volumes",)
             if not request.yes:  # the files and packages that only the container has
                 changed = command_line(runtime.required_engine("diff", container.id))
-                script = f"{changed} | grep '^[AC] ' | head -n 5000"
+                listing = run_script(ending.host, f"{changed} | grep '^[AC] ' | head -n 5000")
                 targets = [volume.target for volume in container.volumes]
-                lost += changes_in_words(run_script(ending.host, script).stdout, targets)
+                lost += changes_in_words(listing.stdout, targets)
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)

@@ -30,17 +30,13 @@ def address(
 ) -> tuple[SessionRecord, Address]:
     """Return a session, and its URLs or those of a path in it, once its server answers.
 
-    Raises:
-        NotFound: there is no such session or path, or the session was stopped.
-        JlrError: it is another user's, and not to be joined `as_shared`.
-        Unreachable: the host or the server does not answer.
+    If there is no such session or path, or it was stopped, raise `NotFound`; if nothing answers
+    `Unreachable`; if it is another user's, and not to be joined `as_shared`, `JlrError`.
     """
     record, forward, hostname = answering(selector, context, as_shared=as_shared)
     if path and JupyterApi(forward.local_port, forward.server).lacks(path):
-        raise NotFound(
-            f"there is no `{path}` in the session `{record.selector}`",
-            hint="paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME",
-        )
+        hint = "paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME"
+        raise NotFound(f"there is no `{path}` in the session `{record.selector}`", hint=hint)
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if ends := time_limit_warning(record.host, record.name, forward.endpoint.until):
@@ -70,8 +66,7 @@ def answering(
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
     """Return the session's forward, which leads to a server that was just proved to run.
 
-    Raises:
-        NotFound: the session was stopped, or its server or container is gone.
+    If it was stopped, or its server or container is gone, raise `NotFound`.
     """
     forward = link.status(connect=True).forward(record.name)
     if forward is None and record.forwarded:
@@ -100,10 +95,8 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
 def restore(link: Link, ssh_config: Path | None, without: str | None, progress: Progress) -> None:
     """Restore the forwards and mounts of a link that was killed or ended for another version.
 
-    The session `without` is left to the caller; `ssh_config` is an absolute path.
-
-    Raises:
-        Unreachable: the host cannot be reached.
+    The session `without` is left to the caller; `ssh_config` is an absolute path. Raise
+    `Unreachable` if the host is not reached.
     """
     from jlremote.forwards.local_ports import bring_back
     from jlremote.mounts import known_mounts

@@ -25,10 +25,7 @@ from jlremote.sessions.stop import stop
 def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
     """Stop a session as `stop` does, and start it with its ports, Python and idle stop.
 
-    Raises:
-        NotFound: there is no such session.
-        Busy: kernels or programs work, without `force`.
-        JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it.
+    Raise as `stop`, and if what it runs in would be gone, or jlr did not launch it.
     """
     record = session_selection.chosen(
         selector, context, as_shared=request.force, guess=not request.destroys, by_name=True
@@ -46,10 +43,8 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     report = start(again, context)
     if not report.started_here and not request.destroys:
         forced = stop_command(record.host, record.name, StopRequest(force=True, again=True))
-        raise JlrError(
-            f"jlr did not launch the Jupyter of `{record.selector}`, so it still runs",
-            hint=f"`{forced}` ends it, too",
-        )
+        what = f"jlr did not launch the Jupyter of `{record.selector}`, so it still runs"
+        raise JlrError(what, hint=f"`{forced}` ends it, too")
     return report
 
 
@@ -60,11 +55,10 @@ def _refuse_unless_it_stays(
         session_job.kept_plan(host, record.name)
     if found.container is not None and found.container.options.remove:
         image = shlex.quote(str(found.container.image))
-        raise JlrError(
-            f"the container of `{record.selector}` is deleted when it stops (`--rm`)",
-            hint=f"`jlr stop {record.selector}` ends it; `jlr start {record.host} {record.name} "
-            f"--image {image}` with its options creates it again",
-        )
+        begin = f"`jlr start {record.host} {record.name} --image {image}`"
+        hint = f"`jlr stop {record.selector}` ends it; {begin} with its options creates it again"
+        what = f"the container of `{record.selector}` is deleted when it stops (`--rm`)"
+        raise JlrError(what, hint=hint)
 
 
 def _again(record: SessionRecord, runtime: Runtime, found: Survey) -> StartRequest:
@@ -96,18 +90,13 @@ class RenewReport:
 def renew(selector: str | None, context: Context) -> RenewReport:
     """Submit a job like the session's, which begins when that is over and has its name and port.
 
-    Raises:
-        NotFound: there is no such session, or it has no job.
-        Usage: it is not a job of a cluster.
-        Busy: it has a successor already.
-        JlrError: the scheduler refused it.
+    Raise `NotFound` if there is no such session or job, `Usage` if it is not on a cluster, `Busy`
+    if it has a successor already.
     """
     record = session_selection.chosen(selector, context)
-    called = record.selector
-    runtime = runtime_of(record)
+    runtime, host = runtime_of(record), link_of(record, context)
     if not runtime.in_jobs:
-        raise Usage(f"`{called}` is not a cluster job; nothing to renew")
-    host = link_of(record, context)
+        raise Usage(f"`{record.selector}` is not a cluster job; nothing to renew")
     with context.progress.step(f"Look for {record.name}"):
         job, plan = session_job.following(host, record.name)
     with undone_on_failure() as undo:

@@ -45,9 +45,7 @@ class ShellRequest:
 def shell(request: ShellRequest, screen: attached.Screen, context: Context) -> int:
     """Run a shell or a command where a session's server runs, and return its exit status.
 
-    Raises:
-        NotFound: there is no such session, container or host, or the container does not run.
-        LinkLost: the connection broke.
+    Raise `NotFound` if there is no such place, or it does not run, `LinkLost` after a loss.
     """
     if (known := known_place(request.where, context)) is not None:
         with suppress(Unproved):
@@ -124,10 +122,8 @@ def _note_forced(host: Link, context: Context) -> None:
     from jlremote.place.host.contract import run_script
 
     if run_script(host, _IS_FORCED).status == 0:
-        context.progress.note(
-            f"the SSH server of `{host.name}` runs its own command (`ForceCommand`), which may "
-            "block a terminal; `</dev/null` asks for none"
-        )
+        forced = f"the SSH server of `{host.name}` runs its own command (`ForceCommand`)"
+        context.progress.note(f"{forced}, which may block a terminal; `</dev/null` asks for none")
 
 
 def _free_label(host: Link, place: Place) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client  # noqa: F401 - for `JupyterApi`, loaded while the link's process begins
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import paths, sessions
+from jlremote.laptop.record_files import file_name
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -42,9 +42,6 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     """Start or reuse a container, a Jupyter server in it and a forward to it.
 
     What this call made is undone if a later step fails; what was there before is left alone.
-
-    Raises:
-        JlrError: one of the steps failed; the message says which and why.
     """
     known, runtime = naming.session_of(request)
     sessions.check_writable()
@@ -146,19 +143,16 @@ def _look(
 def _same_container(
     host: Link, runtime: Runtime, name: str, found: Survey, context: Context
 ) -> tuple[Runtime, str, Survey]:
-    if found.container is None:
-        known = sessions.find(host.name, name)
-    else:
+    known = sessions.find(host.name, name)
+    if found.container is not None:
         known = sessions.of_container(host.name, found.container.id)
     if known is None or (found.container is not None and known.name == name):
         return runtime, name, found
     exact = for_container(runtime, known.container_id)
     again = survey(host, exact, known.name, check_gpus=True)
-    if again.container is None or not again.container.renamed:
+    if again.container is None or not (called := again.container.renamed):
         return runtime, name, found
-    context.progress.note(
-        f"the container of session `{known.name}` is now called `{again.container.renamed}`"
-    )
+    context.progress.note(f"the container of session `{known.name}` is now called `{called}`")
     return exact, known.name, again
 
 
@@ -166,8 +160,7 @@ def _same_container(
 def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
     from filelock import FileLock, Timeout  # 20 ms that only a new session needs
 
-    digest = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()
-    lock = FileLock(paths.runtime_directory() / f"start-{digest[:16]}.lock", mode=0o600)
+    lock = FileLock(paths.runtime_directory() / file_name("start", host, name), mode=0o600)
     waited = False
     try:
         lock.acquire(timeout=0)

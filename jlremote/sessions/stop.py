@@ -20,7 +20,6 @@ from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
@@ -37,7 +36,6 @@ from jlremote.sessions.losses import SessionEnding
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0
-NOTHING = Destruction("", ())
 
 
 @dataclass(frozen=True)
@@ -52,28 +50,23 @@ class StopReport:
 def stop(selector: str | None, request: StopRequest, context: Context) -> StopReport:
     """Stop a session: Jupyter and the forward, and the container on request.
 
-    Raises:
-        NotFound: there is no such session or job.
-        Usage: the session must be named.
-        Busy: kernels or programs work, without `force`.
+    Raise `NotFound` if there is no such session or job, `Usage` if the session must be named, and
+    `Busy` if kernels or programs work, without `force`.
     """
-    record = None
+    record, forced = None, request.force
     if selector is None:
         known = sessions.load_all()
         record = destruction.default_session(known, sessions.latest_stop(), request)
-    if record is None:
-        may_guess = not request.destroys
-        record = session_selection.chosen(
-            selector, context, or_job=True, as_shared=request.force, guess=may_guess, by_name=True
-        )
+    record = record or session_selection.chosen(
+        selector, context, or_job=True, as_shared=forced, guess=not request.destroys, by_name=True
+    )
     return _stop(record, request, context, named=True)
 
 
 def stop_all(request: StopRequest, context: Context) -> Iterator[StopReport]:
     """Stop every session, also if one of them fails; those of other users are only left.
 
-    Raises:
-        JlrError: the person said no, or a session was not stopped; the others are by then.
+    Raise `JlrError` if the person said no, or a session was not stopped; the others are by then.
     """
     known = [record for record in sessions.load_all() if record.forwarded]
     refused: list[JlrError] = []
@@ -104,12 +97,12 @@ def _all_of(
             refused.append(error)
             continue
         stoppable.append(record)
-        selector, owner = record.selector, look.owner
-        lost = "; ".join(look.planned.losses)
-        if owner is None:
-            planned.append(": ".join(filter(None, (f"the session {selector}", lost))))
+        if look.planned is not None:
+            lost = (f"the session {record.selector}", "; ".join(look.planned.losses))
+            planned.append(": ".join(filter(None, lost)))
         elif not request.ends_container:
-            planned.append(f"the forward of {selector}, which belongs to `{owner}`")
+            owner = f"which belongs to `{look.found.whose}`"
+            planned.append(f"the forward of {record.selector}, {owner}")
     return stoppable, Destruction(f"Stop all {what}?", tuple(planned))
 
 
@@ -123,30 +116,19 @@ def together(refused: Sequence[JlrError]) -> JlrError | None:
     return kind("; ".join(error.message for error in refused), hint="; ".join(hints) or None)
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What a stop has found."""
-
-    ending: SessionEnding
-    forward: ForwardStatus | None
-    api: JupyterApi | None = None  # of the server that ends, or would end by force
-    planned: Destruction = NOTHING
-    owner: str | None = None  # the other user who owns the session, which is only left
-
-
 def _looked(
     record: SessionRecord, request: StopRequest, context: Context, undo: ExitStack, *, named: bool
-) -> _Look:
+) -> SessionEnding:
     runtime, host = runtime_of(record), link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
-    ending = SessionEnding(host, runtime, record, request, found)
+    ending = SessionEnding(host, runtime, record, request, found, forward)
     # Another user's session ends only by `force` and its name.
     if found.whose is not None and not (request.force and named):
-        return _Look(ending, forward, owner=found.whose)
+        return ending
     _refuse_unsure(ending)
-    server, api = _server(ending, forward), None
+    server, api = _server(ending), None
     if server is not None and found.container is not None:
         to = server_endpoint(runtime, found.container, server)
         # One that was not forwarded is forwarded meanwhile: it may be in use.
@@ -158,7 +140,7 @@ def _looked(
     planned = losses.planned(ending, work)
     if not named:  # `--all` asks for idle kernels, too
         planned = replace(planned, losses=planned.losses or work.losses)
-    return _Look(ending, forward, api, planned)
+    return replace(ending, api=api, planned=planned)
 
 
 def _stop(
@@ -166,22 +148,21 @@ def _stop(
 ) -> StopReport:
     done: list[str] = []
     with undone_on_failure() as undo:
-        look = _looked(record, request, context, undo, named=named)
-        ending = look.ending
+        ending = _looked(record, request, context, undo, named=named)
         host, runtime, container = ending.host, ending.runtime, ending.found.container
-        if look.owner is not None:
-            return _left(ending, look.owner)
-        destruction.confirm(look.planned, context, yes=request.yes)
+        if ending.planned is None:
+            return _left(ending)
+        destruction.confirm(ending.planned, context, yes=request.yes)
         if runtime.in_jobs:
             from jlremote.jobs import session_job  # loads all that submits jobs, too
 
             with context.progress.step("Cancel the job"):
                 done += session_job.cancel(host, runtime, record.name, request)
-        elif look.api is not None:
+        elif ending.api is not None:
             with context.progress.step("Stop JupyterLab"):
-                done.append(_end_server(ending, look.api))
+                done.append(_end_server(ending, ending.api))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
-    done += _released(host, record, forwarded=look.forward is not None)
+    done += _released(host, record, forwarded=ending.forward is not None)
     if container is not None and runtime.has_containers:
         done += _end_container(host, runtime.required_engine, container, request, context)
     elif container and runtime.has_images and not runtime.in_jobs and request.remove:
@@ -201,26 +182,21 @@ def _refuse_unsure(ending: SessionEnding) -> None:
     if found.container is not None and found.container.paused:
         ends = ending.command(container=True, remove=False, force=True)
         unpause = runtime.shown("unpause", found.container.called)
-        raise Busy(
-            f"the container of `{selector}` is paused, so its Jupyter cannot be stopped",
-            hint=f"`{unpause}` on the host resumes it; `{ends}` ends it as it is",
-        )
+        hint = f"`{unpause}` on the host resumes it; `{ends}` ends it as it is"
+        what = f"the container of `{selector}` is paused, so its Jupyter cannot be stopped"
+        raise Busy(what, hint=hint)
     if found.unasked is not None:
         command = ending.command(force=True, container=runtime.has_containers)
-        raise Busy(
-            f"cannot ask `{selector}` for busy kernels and programs: {found.unasked}",
-            hint=f"nothing was stopped; `{command}` ends all that runs there",
-        )
+        what = f"cannot ask `{selector}` for busy kernels and programs: {found.unasked}"
+        raise Busy(what, hint=f"nothing was stopped; `{command}` ends all that runs there")
 
 
-def _left(ending: SessionEnding, owner: str) -> StopReport:
-    record, request = ending.record, ending.request
+def _left(ending: SessionEnding) -> StopReport:
+    record, request, owner = ending.record, ending.request, ending.found.whose
     if not record.shared or request.ends_container:
-        raise JlrError(
-            f"`{record.selector}` belongs to `{owner}`",
-            hint=f"ask `{owner}` to stop it; jlr does that for another user only by its name, "
-            "with `--force`",
-        )
+        how = "jlr does that for another user only by its name, with `--force`"
+        hint = f"ask `{owner}` to stop it; {how}"
+        raise JlrError(f"`{record.selector}` belongs to `{owner}`", hint=hint)
     released = _released(ending.host, record, forwarded=True)
     _note(record, request)
     left = f"left Jupyter running: it belongs to `{owner}`"
@@ -228,18 +204,16 @@ def _left(ending: SessionEnding, owner: str) -> StopReport:
 
 
 def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str]:
-    done = []
-    if host.unforward(record.name) and forwarded:
-        done.append(f"released port {record.local_port}")
-    further = (port for port in record.ports if host.unforward(record.name, port.port))
-    return done + [f"released port {port.local_port}" for port in further]
+    ports = [record.local_port] if host.unforward(record.name) and forwarded else []
+    ports += [each.local_port for each in record.ports if host.unforward(record.name, each.port)]
+    return [f"released port {port}" for port in ports]
 
 
 # The forwarded server ends, else the one that jlr launched; with its container any server ends.
-def _server(ending: SessionEnding, forward: ForwardStatus | None) -> Server | None:
+def _server(ending: SessionEnding) -> Server | None:
     if ending.found.unasked is not None:
         return None  # all ends by force
-    forwarded = forward.server.identity if forward else None
+    forwarded = ending.forward.server.identity if ending.forward else None
     likely = sorted(ending.found.servers, key=lambda server: server.identity != forwarded)
     with_it = ending.request.ends_container
     return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
@@ -257,10 +231,8 @@ def _end_server(ending: SessionEnding, api: JupyterApi) -> str:
     ended = run_script(host, runtime.inside(name, script))
     if ended.status != 0 and losses.still_runs(host, runtime, name, ended.status):
         with_container = ending.command(container=True, remove=False, force=False)
-        raise JlrError(
-            f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
-            hint=f"`{with_container}` stops its container",
-        )
+        what = f"cannot stop Jupyter (process {server.pid}): {ended.complaint}"
+        raise JlrError(what, hint=f"`{with_container}` stops its container")
     return "stopped JupyterLab"
 
 

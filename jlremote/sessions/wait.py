@@ -62,8 +62,11 @@ def targets(typed: Sequence[str], what: str, context: Context) -> dict[str, Look
         raise Usage(f"no `--for {what}`", hint="use `end`, `idle`, `gpus=N` or `time-left=15m`")
     found = dict[str, Look]()
     for word in typed or (None,):
-        if kind == GPUS and is_pool(word):
-            found.update(_pool(str(word), value, context))
+        if kind == GPUS and is_pool(word):  # its hosts that can be waited for, and notes of others
+            hosts = settings.load().pool(str(word))
+            answers = ask_each(hosts, lambda host, its: _gpus(host, value, its), context)
+            note_silent(answers, context)
+            found.update(one.answer for one in answers if one.answer is not None)
         else:
             found.update([_target(word, kind, value, context)])
     if kind == GPUS and not any(map(_is_host, found)):
@@ -132,7 +135,12 @@ def _target(word: str | None, kind: str, value: str, context: Context) -> tuple[
     if is_run(run) or (job is not None and kind == IDLE):
         raise Usage(f"`--for {kind}` is not for `{word}`", hint="leave it out to wait for its end")
     if job is not None and kind in (END, GPUS):
-        return job.selector, lambda: _job(job, context)
+
+        def ended() -> Happened:
+            code, over = follow.awaited(job, context)
+            return Happened(job.selector, END, code, over.job.ending)
+
+        return job.selector, ended
     if kind == GPUS:
         return _gpus(word or sessions.latest().host, value, context)
     if job is not None:
@@ -142,11 +150,6 @@ def _target(word: str | None, kind: str, value: str, context: Context) -> tuple[
     if kind == TIME_LEFT:
         return _limited(lambda: _job_of(record, context), value, context)
     return record.selector, lambda: _session(record, kind, context)
-
-
-def _job(handle: JobHandle, context: Context) -> Happened:
-    code, over = follow.awaited(handle, context)
-    return Happened(handle.selector, END, code, over.job.ending)
 
 
 def _limited(find: Callable[[], JobHandle], span: str, context: Context) -> tuple[str, Look]:
@@ -223,14 +226,6 @@ def _session(record: sessions.SessionRecord, kind: str, context: Context) -> Hap
 
 def _rests(kernels: Sequence[Kernel] | None) -> bool:
     return kernels is not None and all(kernel.state in AT_REST for kernel in kernels)
-
-
-def _pool(pool: str, text: str, context: Context) -> Iterator[tuple[str, Look]]:
-    """Yield the hosts of a pool that can be waited for, and note the others."""
-    hosts = settings.load().pool(pool)
-    answers = ask_each(hosts, lambda host, its: _gpus(host, text, its), context)
-    note_silent(answers, context)
-    return (one.answer for one in answers if one.answer is not None)
 
 
 def _gpus(word: str, text: str, context: Context) -> tuple[str, Look]:

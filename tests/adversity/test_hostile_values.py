@@ -32,8 +32,7 @@ from jlremote.link.wire.protocol import _message
 from jlremote.output import notebook_copy
 from jlremote.output.recorded_files import Reader
 from jlremote.output.runs import runs_of
-from jlremote.output.screen import shown
-from jlremote.output.view import ending, missing
+from jlremote.output.view import ending, missing, shown
 from jlremote.place.clusters.slurm_lists import QUEUE_COLUMNS, QUEUE_HEADING, read_gpus, read_queue
 from jlremote.place.host import addresses, framing, kept_jobs
 from jlremote.place.host.contract import FIELD, Completed, Steps

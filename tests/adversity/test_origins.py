@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, Page
 from jlremote.forwards import local_ports
 from jlremote.forwards.address import Address, address_of, report
 from jlremote.jupyter.endpoint import Endpoint, hostname
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop.sessions import PortOwner, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.addresses import own_address
 from tests.adversity.sites import ASK, REGISTER, Site, site
@@ -156,7 +156,7 @@ def test_a_service_worker_under_the_sessions_own_name_does_not_get_its_page(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with site("hostile") as hostile:
         monkeypatch.setattr(local_ports, "FIRST_PORT", hostile.port)
-        local_ports.claim(hostile.port, "dgx", "hostile", None, ExitStack())
+        local_ports.claim(PortOwner(hostile.port, "dgx", "hostile", None), ExitStack())
         leave_service_worker(chromium, address("cont1", hostile).page)
     port = local_ports.first_candidate("dgx", "cont1")
     with site("jupyter", port) as jupyter:

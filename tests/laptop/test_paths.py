@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,24 +16,14 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(
-    ("variable", "directory", "below"),
-    [
-        ("XDG_STATE_HOME", paths.state_directory, "jlr"),
-        ("XDG_STATE_HOME", paths.log_directory, "jlr/log"),
-        ("XDG_RUNTIME_DIR", paths.runtime_directory, "jlr"),
-        ("XDG_CONFIG_HOME", paths.config_directory, "jlr"),
-    ],
-)
-def test_xdg_variables_move_the_folders(
-    variable: str,
-    directory: Callable[[], Path],
-    below: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(variable, str(tmp_path))
-    assert directory() == tmp_path / below
+def test_xdg_variables_move_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, variable in (("state", "STATE_HOME"), ("runtime", "RUNTIME_DIR")):
+        monkeypatch.setenv(f"XDG_{variable}", str(tmp_path / kind))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert paths.state_directory() == tmp_path / "state/jlr"
+    assert paths.log_directory() == tmp_path / "state/jlr/log"
+    assert paths.runtime_directory() == tmp_path / "runtime/jlr"
+    assert paths.config_directory() == tmp_path / "config/jlr"
 
 
 @pytest.mark.parametrize("state", ["relative", "", "/tmp"])

@@ -151,7 +151,7 @@ def test_a_port_has_one_owner_and_a_record_of_no_port_is_passed_over(
 ) -> None:
     for name in ("one", "two"):
         sessions.save_port_owner(PortOwner(8888, "dgx", name, None))
-    assert [known.owner for known in PORT_OWNERS.load_all()] == [("dgx", "two", None)]
+    assert PORT_OWNERS.load_all() == [PortOwner(8888, "dgx", "two", None)]
     [path] = folder.with_name("ports").iterdir()
     path.write_text(path.read_text().replace("8888", json.dumps(local)))
     assert PORT_OWNERS.load_all() == []

@@ -50,6 +50,7 @@ gpus = 2
         ({}, {"JLR_PROFILE": "torch"}, "other", "from-profile"),
         ({}, {}, "other", "from-defaults"),
         ({}, {}, None, "from-defaults"),
+        ({}, {}, "me@dgx", "from-host"),
     ],
 )
 def test_a_nearer_source_wins(
@@ -61,14 +62,6 @@ def test_a_nearer_source_wins(
 ) -> None:
     write(LADDER)
     assert settings.load(environment).chosen(host, flags)["image"] == image
-
-
-def test_an_option_comes_from_the_nearest_source_that_sets_it(write: Write) -> None:
-    write(LADDER)
-    expected = {"image": "from-host", "user": "profile", "workdir": "/defaults"}
-    expected |= {"profile": "torch"}
-    for host in ("dgx", "me@dgx"):
-        assert settings.load({}).chosen(host, {"port": 9999}) == expected | {"port": 9999}
 
 
 def test_lists_are_merged_and_the_nearer_source_wins_for_the_same_item(write: Write) -> None:
@@ -87,7 +80,7 @@ def test_lists_are_merged_and_the_nearer_source_wins_for_the_same_item(write: Wr
     assert chosen["env"] == ("A=far", "B=near", "C")
 
 
-def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
+def test_list_variables_are_split_as_a_shell_does() -> None:
     environment = {"JLR_VOLUME": "/a:/b '/with space:/c'", "JLR_PORT": "8899", "JLR_SHM_SIZE": "1g"}
     chosen = settings.load(environment).chosen(None, {})
     assert chosen == {"volume": ("/a:/b", "/with space:/c"), "port": 8899, "shm-size": "1g"}

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.output.recorded_files import Record
-from jlremote.output.runs import runs_of
-from jlremote.output.screen import REACH, LineScreen, overwritten, shown
-from jlremote.output.view import Live, View, ending, heading, lines_of
+from jlremote.output.runs import overwritten, runs_of
+from jlremote.output.view import Live, ending, heading, lines_of, shown
 from tests.output.parts import code, end, record, stream
 
 SIGNS = ["\x1b[", "A", "B", "C", "K", "m", "9999999", "1", ";", "\r", "\b", "\n", "\x1b]52;c;", "é"]
@@ -44,16 +43,6 @@ def test_no_text_drives_the_terminal(text: str) -> None:
         assert re.fullmatch(r"\x1b\[[0;]*m", last), "its colours end with the line"
 
 
-@given(st.lists(WRITTEN))
-def test_text_in_pieces_is_shown_as_the_whole(pieces: list[str]) -> None:
-    screen = LineScreen()
-    for piece in pieces:
-        screen.write(piece)
-    whole = LineScreen()
-    whole.write("".join(pieces))
-    assert screen.lines() == whole.lines()
-
-
 @given(st.lists(st.text("abc é", max_size=20)), st.lists(st.integers(0, 10_000), min_size=1))
 def test_plain_lines_stay_as_they_are_and_a_progress_bar_is_one_line(
     lines: list[str], steps: list[int]
@@ -63,24 +52,14 @@ def test_plain_lines_stay_as_they_are_and_a_progress_bar_is_one_line(
     assert overwritten(bar) == f"{steps[-1]:>6} of 10000"
 
 
-def test_bars_within_one_another_are_a_line_each() -> None:
-    """As tqdm writes them: the inner one below, which it blanks when it is done."""
-    text = ""
-    for outer in range(5):
-        text += f"\router: {outer:3}%|##|"
-        text += "".join(f"\n\rinner: {inner:3}%\x1b[A" for inner in range(4))
-        text += f"\n\r{' ' * 11}\r\x1b[A"
-    assert [line.strip() for line in shown(f"{text}\router: 100%|##|\n")] == ["outer: 100%|##|", ""]
-
-
 @pytest.mark.parametrize(
     ("written", "lines"),
     [
         ("\x1b[31mred\nstill\x1b[0m plain", ["\x1b[31mred\x1b[0m", "\x1b[31mstill\x1b[0m plain"]),
         ("abcdef\rxy", ["xy"]),
-        ("abcdef\r\x1b[Kxy\n\x1b[A\x1b[1Gz", ["z"]),
+        ("abcdef\r\x1b[Kxy\n\x1b[A\x1b[1Gz", ["xy", "z"]),
+        ("\x1b[1mbold\r\x1b[0mnot\n", ["not"]),
         ("a\b\bb\r\nc", ["b", "c"]),
-        ("abc\x1b[2Kd", ["d"]),
     ],
 )
 def test_a_line_is_overwritten_as_a_whole_and_its_colours_end_with_it(
@@ -92,9 +71,8 @@ def test_a_line_is_overwritten_as_a_whole_and_its_colours_end_with_it(
 @pytest.mark.lab
 def test_hostile_moves_take_neither_memory_nor_time() -> None:
     begun = time.process_time()
-    assert len(shown("x" * 200_000 + "\x1b[1K\x1b[2K\x1b[999999999A" * 20_000)) == 0
     assert len(shown("x" * 1_000_000 + "\b\x1b[1m" * 100_000)) == 1
-    assert len(shown("\n" * 1000 + f"\x1b[{10 * REACH}Ax" + "\x1b[999999999B" * 1000)) == 1000
+    assert len(shown(("x" * 5000 + "\r") * 1000)) == 1
     assert len(shown("a\n" * 100_000)) == 100_000
     assert time.process_time() - begun < 10
 
@@ -170,7 +148,7 @@ def test_a_kernel_that_died_ends_its_run_and_what_was_lost_is_told() -> None:
 
 @given(st.lists(WRITTEN, max_size=8), st.integers(0, 8))
 def test_what_is_followed_is_what_is_shown_at_the_end(pieces: list[str], begun: int) -> None:
-    records = [code("x"), *(stream(piece.replace("\x1b[", "")) for piece in pieces), end()]
+    records = [code("x"), *map(stream, pieces), end()]
     live = Live()
     lines = live.begin(records[:begun])
     for each in records[begun:]:
@@ -196,14 +174,3 @@ def test_two_cells_at_once_are_told_apart_while_followed() -> None:
     ]
     for before, after in itertools.pairwise(text):
         assert before[:1] != "k" or after[:1] != "k", "no heading between two notebooks"
-
-
-def test_a_bar_that_moves_up_is_shown_again_only_once() -> None:
-    view, told = View(), []
-    for at in range(100):
-        told += view.add(
-            {"output_type": "stream", "name": "stdout", "text": f"\rx\n\rbar {at}\x1b[A"}
-        )
-    told += view.rest()
-    assert told[-2:] == ["x", "bar 99"]
-    assert len(told) <= 4

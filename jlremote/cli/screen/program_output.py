@@ -3,8 +3,8 @@
 A job's output goes into a file or pipe as it is, and to a terminal without what acts beyond the
 text: an escape sequence can write the clipboard (OSC 52), or make the terminal type its answer into
 the shell. Colours stay, and the moves within the last lines that progress bars are made of. The
-lines of cells come from a terminal of our own (`jlremote.output.screen`), which leaves colours
-alone in them; here they go out with these colours or without.
+lines of cells have no sequences but colours (`jlremote.output.view`); here they go out with these
+or without.
 """
 
 from __future__ import annotations

@@ -103,8 +103,7 @@ def variable(option: str) -> str:
 def parsed(option: str, text: str) -> object:
     """Return a variable's text as the value that TOML would give; a shell's rules split lists.
 
-    Raises:
-        Usage: it cannot be split.
+    If they cannot, raise `Usage`.
     """
     kind = KINDS[option]
     if kind == "port" and (port := count(text)) is not None:
@@ -121,11 +120,7 @@ def parsed(option: str, text: str) -> object:
 
 
 def checked(option: str, value: Any, place: str) -> Value:
-    """Return a value that suits its option.
-
-    Raises:
-        Usage: it does not suit; the message names `place`.
-    """
+    """Return a value that suits its option; else raise `Usage`, whose message names `place`."""
     kind = KINDS[option]
     if kind in LISTS:
         items = [value] if isinstance(value, str) else value
@@ -166,22 +161,14 @@ def _checked_text(option: str, value: Any, place: str) -> str:
     if option == "idle-stop":
         seconds_of(value, place)
     if KINDS[option] == "pattern":
-        _check_template(value, place)
+        if value.count("{name}") != 1:
+            hint = '`{name}` stands for the container\'s name: `name = "{user}_{name}"`'
+            raise Usage(f"{place} must contain `{{name}}` once, not {value!r}", hint=hint)
+        made = re.sub(r"\{(name|user)\}", "x", value)
+        if not re.fullmatch(r"[a-zA-Z0-9][\w.-]*", made, re.ASCII):
+            hint = "use letters, digits, `_`, `.` and `-`, the first a letter, a digit or in braces"
+            raise Usage(f"{place} must make names that engines take, not {value!r}", hint=hint)
     return value
-
-
-def _check_template(template: str, place: str) -> None:
-    if template.count("{name}") != 1:
-        raise Usage(
-            f"{place} must contain `{{name}}` once, not {template!r}",
-            hint='`{name}` stands for the container\'s name: `name = "{user}_{name}"`',
-        )
-    if not re.fullmatch(r"[a-zA-Z0-9][\w.-]*", re.sub(r"\{(name|user)\}", "x", template), re.ASCII):
-        raise Usage(
-            f"{place} must make names that engines take, not {template!r}",
-            hint="use letters, digits, `_`, `.` and `-` beside `{name}` and `{user}`, the first a "
-            "letter or digit",
-        )
 
 
 def key(option: str, item: str) -> str:

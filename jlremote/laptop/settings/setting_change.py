@@ -19,9 +19,7 @@ from jlremote.text import did_you_mean
 def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     """Set an option in a table, as `("hosts", "dgx")`; without values take it away.
 
-    Raises:
-        Usage: there is no such option, it takes no such value, or the file is wrong.
-        JlrError: the file cannot be written, or not be changed line by line.
+    Raise `Usage` if there is no such option, it takes no such value, or the file is wrong.
     """
     if option not in KINDS:
         near = did_you_mean(option.rpartition(".")[2], KINDS)
@@ -36,10 +34,8 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     tried = _candidates(text.splitlines(keepends=True), heading, option, line)
     changed = next((each for each in tried if _meaning(each) == document), None)
     if changed is None:
-        raise JlrError(
-            f"cannot change `{option}` in `{path}` without changing other lines",
-            hint="`jlr config --edit`",
-        )
+        what = f"cannot change `{option}` in `{path}` without changing other lines"
+        raise JlrError(what, hint="`jlr config --edit`")
     settings.interpreted(path, document)
     paths.write_whole(path, changed)
     return path
@@ -62,10 +58,9 @@ def _with(
     inner = document
     for name in table:
         inner = inner.setdefault(name, {})
+    inner[option] = value
     if value is None:
-        inner.pop(option, None)
-    else:
-        inner[option] = value
+        del inner[option]
     return document
 
 

@@ -1,22 +1,4 @@
-"""Settings: `config.toml` and the `JLR_…` environment variables.
-
-::
-
-    [defaults]                          # every host
-    host = "dgx"                        # of a bare `jlr start`
-    browser = "firefox"
-
-    [profiles.torch]                    # named by --profile, by JLR_PROFILE or by a host
-    image = "nvcr.io/nvidia/pytorch:24.05-py3"
-    volume = ["/raid/me:/data"]
-    shm-size = "1g"
-
-    [hosts.dgx]                         # one host, as typed after `ssh`
-    profile = "torch"
-    gpus = "all"
-
-    [pools.lab]                         # several hosts, as `@lab`
-    hosts = ["dgx", "me@dgx2"]
+"""Settings: `config.toml`, as docs/commands.md shows it, and the `JLR_…` environment variables.
 
 A nearer source wins: flags, the environment, the host, the profile, the defaults. Lists are merged;
 there the nearer source wins for the same folder in the container, variable or limit.
@@ -33,20 +15,8 @@ from typing import Any
 
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop import paths
-from jlremote.laptop.settings.options import (
-    BUILT_IN,
-    BUILT_IN_PROFILES,
-    KINDS,
-    LISTS,
-    POOL,
-    Layer,
-    Value,
-    checked,
-    is_pool,
-    key,
-    parsed,
-    variable,
-)
+from jlremote.laptop.settings import options
+from jlremote.laptop.settings.options import KINDS, LISTS, POOL, Layer, Value, is_pool, variable
 from jlremote.text import closest, did_you_mean, reason_of
 
 FILE = "config.toml"
@@ -93,11 +63,7 @@ class Settings:
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # each with its hosts
 
     def pool(self, typed: str) -> tuple[str, ...]:
-        """Return the hosts of the pool `@NAME`.
-
-        Raises:
-            NotFound: there is no such pool.
-        """
+        """Return the hosts of the pool `@NAME`; raise `NotFound` if there is none."""
         name = typed.removeprefix(POOL)
         if name in self.pools:
             return self.pools[name]
@@ -109,10 +75,8 @@ class Settings:
     def chosen(self, host: str | None, flags: Mapping[str, Value | None]) -> dict[str, Value]:
         """Return the options that are set for `host`, by name; those of `dgx` count for `me@dgx`.
 
-        In `flags`, the options of the command line by name, `None` and `()` set nothing.
-
-        Raises:
-            Usage: the chosen profile does not exist.
+        In `flags`, the options of the command line by name, `None` and `()` set nothing. If the
+        chosen profile does not exist, raise `Usage`.
         """
         chosen: dict[str, Value] = {}
         for origin in _merged(self._sources(host, flags)):
@@ -123,24 +87,18 @@ class Settings:
         return chosen
 
     def origins(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Origin]:
-        """Return the effective values for `host` with their sources, the built-in ones included.
-
-        Raises:
-            Usage: the chosen profile does not exist.
-        """
-        return _merged([*self._sources(host, flags), ("built in", BUILT_IN)])
+        """Return the values of `chosen` for `host` with their sources, also those built in."""
+        return _merged([*self._sources(host, flags), ("built in", options.BUILT_IN)])
 
     def _sources(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Source]:
         given = {name: value for name, value in flags.items() if value is not None and value != ()}
-        near = [("flag", given), ("environment", self.environment), self._host(host)]
+        names = (host or "", (host or "").rpartition("@")[2])
+        name = next((name for name in names if name in self.hosts), "")
+        of_host = (f"[hosts.{name}]", self.hosts.get(name, {}))
+        near = [("flag", given), ("environment", self.environment), of_host]
         far = ("[defaults]", self.defaults)
         by = [source for source in (*near, far) if "profile" in source[1]]
         return [*near, *map(self._profile, by[:1]), far]
-
-    def _host(self, host: str | None) -> Source:
-        names = (host or "", (host or "").rpartition("@")[2])
-        name = next((name for name in names if name in self.hosts), "")
-        return f"[hosts.{name}]", self.hosts.get(name, {})
 
     def _profile(self, by: Source) -> Source:
         name = str(by[1]["profile"])
@@ -148,12 +106,10 @@ class Settings:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
             origin = next(each for each in _merged([by]) if each.option == "profile")
             chosen = f"; {origin.within(self.path)} chooses it" if origin.is_set else ""
-            raise Usage(
-                f"no profile `{name}`{chosen}",
-                hint=did_you_mean(name, self.profiles)
-                or f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`",
-            )
-        built_in = self.profiles[name] is BUILT_IN_PROFILES.get(name)
+            others = f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`"
+            hint = did_you_mean(name, self.profiles) or others
+            raise Usage(f"no profile `{name}`{chosen}", hint=hint)
+        built_in = self.profiles[name] is options.BUILT_IN_PROFILES.get(name)
         place = f"profile {name}, built in" if built_in else f"[profiles.{name}]"
         return place, self.profiles[name]
 
@@ -161,11 +117,25 @@ class Settings:
 def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Read `config.toml` and the environment (the process's own unless one is given).
 
-    Raises:
-        Usage: the file or a variable is wrong; the message names the key.
+    Raise `Usage` if the file or a variable is wrong; the message names the key.
     """
-    path = config_file()
-    return interpreted(path, _read(path), os.environ if environment is None else environment)
+    path, tables = config_file(), dict[str, Any]()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except UnicodeDecodeError as failure:
+        raise Usage(f"cannot read `{path}`: it is not UTF-8 text") from failure
+    except OSError as failure:
+        raise Usage(f"cannot read `{path}`: {reason_of(failure)}") from failure
+    if text:
+        import tomllib  # few users have the file
+
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as failure:
+            raise Usage(f"`{path}` is not valid TOML: {failure}") from failure
+    return interpreted(path, tables, os.environ if environment is None else environment)
 
 
 def interpreted(
@@ -173,22 +143,21 @@ def interpreted(
 ) -> Settings:
     """Return the settings that the tables of `config.toml` and the environment mean.
 
-    Raises:
-        Usage: a key or a value is wrong; the message names it.
+    Raise `Usage` if a key or a value is wrong; the message names it.
     """
-    for name in tables:
-        if name not in ("defaults", "profiles", "hosts", "pools"):
-            raise Usage(
-                f"`{path}`: unknown key `{name}`",
-                hint="the tables are `[defaults]`, `[profiles.NAME]`, `[hosts.NAME]` and "
-                "`[pools.NAME]`",
-            )
+    if unknown := tables.keys() - {"defaults", "profiles", "hosts", "pools"}:
+        hint = "the tables are `[defaults]`, `[profiles.NAME]`, `[hosts.NAME]` and `[pools.NAME]`"
+        raise Usage(f"`{path}`: unknown key `{min(unknown)}`", hint=hint)
     return Settings(
         path=path,
         defaults=_layer(path, "defaults", tables.get("defaults", {})),
-        profiles={**BUILT_IN_PROFILES, **_layers(path, "profiles", tables)},
+        profiles={**options.BUILT_IN_PROFILES, **_layers(path, "profiles", tables)},
         hosts=_layers(path, "hosts", tables),
-        environment=_from_environment(environment),
+        environment={
+            name: options.checked(name, options.parsed(name, text), f"`{variable(name)}`")
+            for name in KINDS
+            if (text := environment.get(variable(name)))
+        },
         pools=_pools(path, tables),
     )
 
@@ -196,23 +165,6 @@ def interpreted(
 def config_file() -> Path:
     """Return the path of `config.toml`, which may not exist."""
     return paths.config_directory() / FILE
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except UnicodeDecodeError as failure:
-        raise Usage(f"cannot read `{path}`: it is not UTF-8 text") from failure
-    except OSError as failure:
-        raise Usage(f"cannot read `{path}`: {reason_of(failure)}") from failure
-    import tomllib  # few users have the file
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as failure:
-        raise Usage(f"`{path}` is not valid TOML: {failure}") from failure
 
 
 def _table(path: Path, place: str, table: object, example: str) -> dict[str, Any]:
@@ -232,10 +184,8 @@ def _pools(path: Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         hosts = table.get("hosts") if isinstance(table, dict) and len(table) == 1 else None
         named = hosts if isinstance(hosts, list) else [None]
         if not named or not all(isinstance(one, str) and one and not is_pool(one) for one in named):
-            raise Usage(
-                f"`{path}`: `[pools.{name}]` must have `hosts` and nothing else",
-                hint='`hosts = ["A", "B"]`, each as after `ssh`',
-            )
+            hint = '`hosts = ["A", "B"]`, each as after `ssh`'
+            raise Usage(f"`{path}`: `[pools.{name}]` must have `hosts` and nothing else", hint=hint)
         pools[name] = tuple(dict.fromkeys(named))
     return pools
 
@@ -248,41 +198,26 @@ def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
     layer = {}
     for name, value in _table(path, place, table, place).items():
         if name not in known:
-            raise Usage(
-                f"`{path}`: unknown key `{name}` in `[{place}]`",
-                hint=_unknown(place, name, value, known),
-            )
+            keys = "the keys are the names of long options: `jlr config` lists them"
+            hint = did_you_mean(name, known) or keys
+            if isinstance(value, dict):
+                hint = f'quote a name with dots: `[{place.partition(".")[0]}."host.example.org"]`'
+            raise Usage(f"`{path}`: unknown key `{name}` in `[{place}]`", hint=hint)
         try:
-            layer[name] = checked(name, value, f"`{name}` of `[{place}]`")
+            layer[name] = options.checked(name, value, f"`{name}` of `[{place}]`")
         except Usage as wrong:
             raise Usage(f"`{path}`: {wrong.message}", hint=wrong.hint) from wrong
     return layer
 
 
-def _unknown(place: str, name: str, value: object, known: list[str]) -> str:
-    if isinstance(value, dict):
-        return f'quote a name with dots: `[{place.partition(".")[0]}."host.example.org"]`'
-    return did_you_mean(name, known) or (
-        "the keys are the names of long options: `jlr config` lists them"
-    )
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
-    return {
-        option: checked(option, parsed(option, text), f"`{variable(option)}`")
-        for option in KINDS
-        if (text := environment.get(variable(option)))
-    }
-
-
 def _merged(sources: Iterable[Source]) -> list[Origin]:
     nearest: dict[tuple[str, object], Origin] = {}
-    for source, options in reversed(list(sources)):
-        for option, value in options.items():
+    for source, layer in reversed(list(sources)):
+        for option, value in layer.items():
             name = variable(option) if source == "environment" else source
             for number, item in enumerate(_items(value)):
                 kind = KINDS[option]
-                same = key(option, str(item)) if kind == "list" else (name, number)
+                same = options.key(option, str(item)) if kind == "list" else (name, number)
                 nearest[option, same if kind in LISTS else None] = Origin(option, item, name)
     order = list(KINDS)
     return sorted(nearest.values(), key=lambda origin: order.index(origin.option))

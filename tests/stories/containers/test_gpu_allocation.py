@@ -53,10 +53,9 @@ def asking(
 
 
 @pytest.fixture(autouse=True)
-def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Keep records in a folder of the test's; return the pauses instead of making them."""
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the pauses instead of making them."""
     pauses: list[float] = []
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(time, "sleep", pauses.append)
     return pauses
 
@@ -74,17 +73,17 @@ def test_podman_names_devices_as_the_hosts_cdi_files_do(
     assert allocation.take(asking("device=1").context).engine == f"device={uuid(1)}"
 
 
-def test_the_loser_of_a_race_chooses_again(state: list[float]) -> None:
+def test_the_loser_of_a_race_chooses_again(waits: list[float]) -> None:
     theirs = answer("\n".join((row(0), row(1))), lease_of_another(0))
     taken = allocation.take(asking("auto", FREE, theirs, again=theirs).context)
-    assert (taken.shown, len(state)) == ("1", 1)
+    assert (taken.shown, len(waits)) == ("1", 1)
 
 
-def test_a_race_that_is_lost_every_time_is_an_error(state: list[float]) -> None:
+def test_a_race_that_is_lost_every_time_is_an_error(waits: list[float]) -> None:
     theirs = answer(row(0), lease_of_another(0))
     with pytest.raises(Busy, match="reserved for `bert`'s start of `theirs`"):
         allocation.take(asking("auto", theirs, again=theirs).context)
-    assert len(state) == taking.TRIES - 1
+    assert len(waits) == taking.TRIES - 1
     with pytest.raises(Busy, match="lost the race for GPUs on `dgx`"):
         allocation.take(asking("auto", answer(row(0)), again=theirs).context)
 

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from jlremote.containers import image_definition
+from jlremote.errors import JlrError
 from jlremote.hosts.requests import Scheduled
 from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.contract import Completed
+from tests.stories.parts import FakeHost
 
 IMAGE = "docker://nvcr.io/a/b:1"
 
@@ -66,5 +68,7 @@ def test_a_missing_image_is_pulled_with_the_key_which_is_deleted(
     ],
 )
 def test_an_image_is_refused_in_the_programs_own_words(stderr: str, said: str) -> None:
-    error = image_definition._refused("apptainer", "box", Completed(1, "", stderr))
-    assert str(error) == f"cannot use the image `box`: {said}"
+    begun = start("login", None)
+    begun.host = FakeHost("zih", {"script": Completed(1, "", stderr)})
+    with pytest.raises(JlrError, match=f"cannot use the image `box`: {said}"):
+        image_definition._run_trial(begun, "box", "true", elsewhere=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -19,14 +18,9 @@ SERVER = new_endpoint()
 TENSORBOARD = Endpoint(SERVER.place, 6006)
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(local_ports, "_process_on", lambda _: "`vim` (process 7)")
-
-
 @pytest.fixture
-def notes() -> Notes:
+def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
+    monkeypatch.setattr(local_ports, "_process_on", lambda _: "`vim` (process 7)")
     return Notes()
 
 

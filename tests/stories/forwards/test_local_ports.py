@@ -20,7 +20,7 @@ from jlremote.forwards.local_ports import (
     first_port,
 )
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import Owner, PortRecord, SessionRecord
+from jlremote.laptop.sessions import PortOwner, PortRecord, SessionRecord
 
 ONE = SessionRecord("dgx", "one", "docker", 8888, ports=(PortRecord(6006, 6010),))
 
@@ -40,7 +40,7 @@ def test_a_taken_port_is_refused_at_once_unless_the_session_has_it() -> None:
 def test_a_port_stays_its_sessions_after_its_record_is_gone() -> None:
     sessions.save(ONE)
     for local, port in ((8888, None), (6010, 6006)):
-        claim(local, "dgx", "one", port, ExitStack())
+        claim(PortOwner(local, "dgx", "one", port), ExitStack())
     sessions.delete(ONE)
     assert first_candidate("dgx", "two") == 8889
     assert 6010 not in list(candidates("dgx", "two", 6006, None))[:-1]
@@ -54,35 +54,36 @@ def test_a_used_up_range_takes_the_oldest_port_of_a_stopped_session(
     monkeypatch.setattr(local_ports, "PORTS", 3)
     for local, name in ((8889, "old"), (8888, "running"), (8890, "late")):
         sessions.save(SessionRecord("dgx", name, "none", local, forwarded=name == "running"))
-        claim(local, "dgx", name, None, ExitStack())
+        claim(PortOwner(local, "dgx", name, None), ExitStack())
     assert list(candidates("dgx", "new", None, None)) == [8889, 8890]
 
 
 def test_an_exact_port_changes_its_owner_and_the_former_one_gets_another() -> None:
     sessions.save(replace(ONE, forwarded=False))
-    former = claim(8888, "lab", "two", None, ExitStack())
-    assert former == ("dgx", "one", None)
+    theirs = PortOwner(8888, "lab", "two", None)
+    assert claim(theirs, ExitStack()) == PortOwner(8888, "dgx", "one", None)
     assert first_candidate("dgx", "one") == 8889
     assert first_candidate("lab", "two") == 8888
-    assert claim(8888, "lab", "two", None, ExitStack()) is None
+    assert claim(theirs, ExitStack()) is None
 
 
-@pytest.mark.parametrize("former", [None, ("dgx", "one", None), ("dgx", "one", 6006)])
-def test_a_start_that_fails_leaves_the_owner_as_it_was(former: Owner | None) -> None:
-    if former:
-        claim(8888, *former, ExitStack())
+@pytest.mark.parametrize(
+    "before", [[], *([PortOwner(8888, "dgx", "one", p)] for p in (None, 6006))]
+)
+def test_a_start_that_fails_leaves_the_owner_as_it_was(before: list[PortOwner]) -> None:
+    for owner in before:
+        claim(owner, ExitStack())
     with ExitStack() as undo:
-        assert claim(8888, "lab", "two", None, undo) == former
-    assert [known.owner for known in sessions.PORT_OWNERS.load_all()] == (
-        [former] if former else []
-    )
+        assert claim(PortOwner(8888, "lab", "two", None), undo) == next(iter(before), None)
+    assert sessions.PORT_OWNERS.load_all() == before
 
 
 def test_the_former_owner_is_told_with_the_site_whose_data_may_be_deleted() -> None:
-    told = explained(8888, ("dgx", "one", None), "two-lab.localhost:8888")
+    told = explained(PortOwner(8888, "dgx", "one", None), "two-lab.localhost:8888")
     assert "port 8888 belonged to `dgx/one`" in told
     assert "`two-lab.localhost:8888`" in told
-    assert "belonged to port 6006 of `dgx/one`" in explained(8888, ("dgx", "one", 6006), "x")
+    further = PortOwner(8888, "dgx", "one", 6006)
+    assert "belonged to port 6006 of `dgx/one`" in explained(further, "x")
 
 
 @pytest.mark.parametrize(

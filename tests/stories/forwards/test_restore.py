@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -14,7 +13,7 @@ from jlremote.forwards import local_ports
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop.sessions import PortOwner, PortRecord, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.runtime import Container
 from tests.link.fakes import new_endpoint, new_server
@@ -29,12 +28,6 @@ RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7
 
 def findings(*servers: Server, ended: str = "") -> Findings:
     return Findings("/tmp/jlr-0/cont1", "", None, servers, ended)
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(local_ports, "_process_on", lambda _: "`vim` (process 7)")
 
 
 def restored(
@@ -66,7 +59,7 @@ def test_a_local_port_that_was_given_to_another_session_meanwhile_stays_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for local in (8901, 7001):
-        local_ports.claim(local, "lab", "two", None, ExitStack())
+        local_ports.claim(PortOwner(local, "lab", "two", None), ExitStack())
     link = FakeLink()
     with pytest.raises(Busy, match="port 8901 belongs to `lab/two` now") as busy:
         restored(monkeypatch, link, Survey(HERE, findings(new_server())))

@@ -56,10 +56,7 @@ def test_the_likeliest_failure_is_that_of_an_installed_engine() -> None:
     assert caught.value is known
 
 
-def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs() -> None:
     sessions.save(SessionRecord("dgx", "old", "podman", 8888, last_used=1.0))
     sessions.save(SessionRecord("dgx", "bare", "none", 8889, last_used=3.0))
     sessions.save(SessionRecord("dgx", "new", "sudo docker", 8890, last_used=2.0))
@@ -70,10 +67,9 @@ def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs(
 
 @within(5)
 def test_a_recorded_session_waits_for_its_engine_instead_of_moving_to_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Podman would find no such container, and the record would lead to a new, empty one."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     sessions.save(SessionRecord("dgx", "cont1", "docker", 8888))
     there = host(STOPPED, WORKS)
     there.answers |= {"container": STOPPED, "inside": SKIPPED, "called": SKIPPED}

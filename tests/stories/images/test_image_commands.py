@@ -64,8 +64,7 @@ class StreamingHost(FakeHost):
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StreamingHost:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def host(monkeypatch: pytest.MonkeyPatch) -> StreamingHost:
     host = StreamingHost("lab", {"script": IMAGE})
     for module in (pull, build):
         monkeypatch.setattr(module, "connected", lambda *_: (host, DOCKER))

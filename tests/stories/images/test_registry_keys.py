@@ -38,9 +38,8 @@ class Backend:
 
 
 @pytest.fixture
-def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Backend:
+def backend(monkeypatch: pytest.MonkeyPatch) -> Backend:
     backend = Backend()
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(secrets, "_backend", lambda: backend)
     return backend
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ from tests.stories.parts import Notes, context
 
 
 @pytest.fixture(autouse=True)
-def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def hosts(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Give the state that each host's sessions are in."""
     states: dict[str, str] = {}
 
@@ -39,7 +38,6 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
             return None
         return [of_record(r, "stopped") for r in records if r.name != "removed"]
 
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(known_sessions, "of", of)
     monkeypatch.setattr(known_sessions, "of_stopped", of_stopped)
     monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [])

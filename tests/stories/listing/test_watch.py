@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from jlremote.errors import JlrError
-from jlremote.jupyter.api import Kernel
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
@@ -20,39 +17,23 @@ from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901)
 UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
-KERNELS = (Kernel("a.ipynb", "busy", "2026-01-01T00:00:00Z"),)
 
 
 class FakeLink:
-    """A link in some state, or none."""
+    """A link with some forwards."""
 
-    def __init__(self) -> None:
-        self.told: LinkStatus | None = LinkStatus("up", 0.0, None, (UP,), ())
+    told = LinkStatus("up", 0.0, None, (), ())
 
     def status(self) -> LinkStatus:
-        if self.told is None:
-            raise JlrError("no link runs")
         return self.told
 
 
-@pytest.fixture
-def link() -> FakeLink:
-    return FakeLink()
-
-
-@pytest.fixture
-def seen(link: FakeLink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> watch.SessionView:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link, moment, asked = FakeLink(), 0.0, 0
     monkeypatch.setattr(watch.SessionView, "_ask_kernels", lambda *_: None)
     sessions.save(RECORD)
-    first = replace(of_forward(RECORD, UP, "token"), kernels=KERNELS)
-    return watch.SessionView(cast(Link, link), RECORD, first, lambda: first)
-
-
-def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
-    link: FakeLink, seen: watch.SessionView, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moment, asked = 0.0, 0
     up = replace(of_forward(RECORD, UP, "token"), job="7", node="node1", time_left=100)
     waits = replace(up, state="queued", url=None, node=None, time_left=None)
 
@@ -62,7 +43,7 @@ def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
         return up if begun else waits
 
     monkeypatch.setattr("time.monotonic", lambda: moment)
-    begun, link.told = False, LinkStatus("up", 0.0, None, (), ())
+    begun = False
     seen = watch.SessionView(cast(Link, link), RECORD, waits, ask)
     while moment < 600:
         assert seen.now() == waits

@@ -15,10 +15,9 @@ from jlremote.jobs.known_jobs import find
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.host.contract import Completed, Steps
 from jlremote.selection.naming import names, session_of
 from jlremote.selection.session_selection import chosen, running
-from tests.stories.parts import Notes, context
+from tests.stories.parts import FakeHost, Notes, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8888)
 
@@ -85,25 +84,16 @@ def test_no_other_session_is_named_to_a_command_that_deletes() -> None:
         assert ("did you mean `dgx/cont1`? `jlr list`" in (caught.value.hint or "")) is guess
 
 
-class FakeHost:
-    """Knows its user's name."""
-
-    name = "dgx"
-
-    def __init__(self, user: str = "anna") -> None:
-        self.user = user
-
-    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
-        return {name: Completed(0, f"{self.user}\n", "") for name in steps}
-
-
 def record(name: str, typed: str | None, host: str = "dgx") -> None:
     sessions.save(SessionRecord(host, name, "docker", 8888, typed))
 
 
 @pytest.mark.parametrize("user", ["CORP\\anna", "corp+anna", "_corp anna"])
 def test_characters_that_engines_refuse_are_replaced_in_the_users_name(user: str) -> None:
-    [name] = names(StartRequest("dgx", "tf", "{user}_{name}", image="x"), FakeHost(user))
+    [name] = names(
+        StartRequest("dgx", "tf", "{user}_{name}", image="x"),
+        FakeHost("dgx", {"script": f"{user}\n"}),
+    )
     assert name.lower() == "corp-anna_tf"
 
 

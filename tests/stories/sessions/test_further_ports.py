@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -35,9 +34,8 @@ class CheckedLink(FakeLink):
 
 
 @pytest.fixture(autouse=True)
-def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckedLink:
+def link(monkeypatch: pytest.MonkeyPatch) -> CheckedLink:
     made = CheckedLink()
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(further_ports, "link_of", lambda *_: made)
     monkeypatch.setattr(further_ports, "status_of", lambda link, *_: link.status())
     monkeypatch.setattr(further_ports, "survey", lambda *_: FOUND)

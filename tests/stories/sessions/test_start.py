@@ -41,7 +41,6 @@ def reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
         led.append(to)
         raise REFUSED
 
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr(start, "link_to", lambda *_, **__: FakeHost("dgx"))
     monkeypatch.setattr(start, "connect", lambda *_: None)

@@ -64,7 +64,7 @@ def test_the_forwarded_server_is_ended_or_else_the_one_that_jlr_launched(
     request_: StopRequest,
     ended: Server | None,
 ) -> None:
-    assert stop._server(ending(request_, found(*servers)), forward) == ended
+    assert stop._server(replace(ending(request_, found(*servers)), forward=forward)) == ended
 
 
 @pytest.mark.parametrize(("servers", "silent"), [((), None), ((OURS,), "no answer")])
