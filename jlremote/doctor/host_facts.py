@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
-from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.snapshot import CannotAsk, read, snapshot_script
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.place.clusters.scheduler import SchedulerFacts
 from jlremote.place.clusters.slurm import SLURM
@@ -146,7 +145,7 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "apptainer": "apptainer --version 2>/dev/null || singularity --version 2>/dev/null",
         "hardware": _HARDWARE,
         "driver": _DRIVER,
-        "gpus": snapshot_script.snapshot(engines=()),
+        "gpus": snapshot_script(engines=()),
         "toolkit": _TOOLKIT.replace("OLD_TOOL", ""),
     }
     if engine is None:

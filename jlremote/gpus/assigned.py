@@ -9,15 +9,19 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from jlremote.gpus.inventory import Claim, Device, Gpu
+from jlremote.gpus.inventory import Device, Gpu, called
+from jlremote.gpus.leases import Claim
 from jlremote.place.host.contract import USER_LABEL
 from jlremote.place.host.shell_text import TOOK_TOO_LONG
 from jlremote.place.host.sudo import ALONE_UNLESS_KNOWN
 from jlremote.place.runtimes.engine.engine_gpus import CDI, GPUS_LABEL, VISIBLE, gpus_of
 from jlremote.text import one_line, printable
 from jlremote.untrusted import Refused, count, document
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # A CDI file names a GPU `0`, `gpu0` or by its UUID, as its host's administrator chose.
 _INDEX = re.compile(r"(?:gpu|mig)?(\d{1,4}(?::\d{1,4})?)")
@@ -117,40 +121,28 @@ class RunningContainer:
     """A container that runs, with what is known of its GPUs."""
 
     name: str
-    user: str | None  # of jlr, who started it
-    since: float | None
-    kept: tuple[str, ...]  # the UUIDs that jlr gave it
-    value: str | None = None  # the engine's value for its GPUs
-
-
-@dataclass(frozen=True)
-class Within:
-    """The container in which a job is to run: it sees no other GPUs than that one's."""
-
-    container: str
     value: str | None  # the engine's value for its GPUs
     kept: tuple[str, ...] = ()  # the UUIDs that jlr gave it, if any
+    user: str | None = None  # of jlr, who started it
+    since: float | None = None
 
     def limit(self, gpus: Sequence[Gpu]) -> Iterator[Gpu]:
         """Yield the container's own GPUs, without its own claims to them."""
         own = set(resolved(self.value, gpus))
         own &= set(self.kept) or own
+        kinds = ("container", "session", "assigned", "all")
+
+        def unclaimed(device: Device) -> Device:
+            others = (c for c in device.claims if c.kind not in kinds or c.name != self.name)
+            return replace(device, claims=tuple(others))
+
         for gpu in gpus:
             slices = tuple(part for part in gpu.slices if part.uuid in own)
             if slices or gpu.whole.uuid in own:
-                yield replace(gpu, slices=slices).with_each_device(self._unclaimed)
-
-    def _unclaimed(self, device: Device) -> Device:
-        kinds = ("container", "session", "assigned", "all")
-        others = (c for c in device.claims if c.kind not in kinds or c.name != self.container)
-        return replace(device, claims=tuple(others))
+                yield replace(gpu, slices=slices).with_each_device(unclaimed)
 
 
-@dataclass(frozen=True)
-class _Job:
-    name: str
-    user: str | None
-    indices: tuple[int, ...]
+_Job: TypeAlias = "tuple[Claim, tuple[int, ...]]"  # with the indices of its GPUs
 
 
 @dataclass(frozen=True)
@@ -172,9 +164,9 @@ class Assigned:
                 if uuid not in one.kept:
                     yield uuid, Claim(kind, one.name, one.user, one.since)
         # A user who is let into a job sees its GPUs alone, counted from 0.
-        for job in self.jobs if self.of_slurm == len(gpus) else ():
-            for uuid in resolved(f"device={','.join(map(str, job.indices))}", gpus):
-                yield uuid, Claim("job", job.name, job.user, None)
+        for claim, indices in self.jobs if self.of_slurm == len(gpus) else ():
+            for uuid in resolved(f"device={','.join(map(str, indices))}", gpus):
+                yield uuid, claim
 
 
 def read(text: str, now: float) -> Assigned:
@@ -194,7 +186,8 @@ def read(text: str, now: float) -> Assigned:
             identity, name, status, user, kept = columns
             uuids = tuple(filter(None, kept.split(",")))
             name = name.partition(",")[0]
-            listed[identity] = RunningContainer(name, user or None, _since(status, now), uuids)
+            since = _since(status, now)
+            listed[identity] = RunningContainer(name, None, uuids, user or None, since)
         else:
             told.setdefault(columns[0], []).append(line.partition("|")[2])
     containers = {
@@ -220,11 +213,11 @@ def _jobs(told: Mapping[str, Sequence[str]]) -> tuple[int | None, tuple[_Job, ..
     for line in told.get("node", ()):
         node, _, gres = line.partition("|")
         has, _, used = gres.partition("GresUsed=")
-        jobs = [job for text in told.get("job", ()) if (job := _job(text, node)).indices]
-        known = {index for job in jobs for index in job.indices}
-        hidden = tuple(index for index in _indices(used) if index not in known)
-        unknown = (_Job("?", None, hidden),) if hidden else ()
-        return sum(count(found[1]) or 0 for found in _GRES.finditer(has)), (*jobs, *unknown)
+        jobs = [job for text in told.get("job", ()) if (job := _job(text, node))[1]]
+        known = {index for _, indices in jobs for index in indices}
+        if hidden := tuple(index for index in _indices(used) if index not in known):
+            jobs.append((Claim("job", "?", None, None), hidden))
+        return sum(count(found[1]) or 0 for found in _GRES.finditer(has)), tuple(jobs)
     return None, ()
 
 
@@ -232,7 +225,8 @@ def _job(text: str, node: str) -> _Job:
     facts = dict(re.findall(r"(JobId|UserId)=([^\s(]+)", text)[::-1])  # the first counts
     places = re.findall(r"\bNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)", text)
     here = [gres for nodes, gres in places if nodes == node] or [gres for _, gres in places][:1]
-    return _Job(facts.get("JobId", "?"), facts.get("UserId"), tuple(_indices(" ".join(here))))
+    claim = Claim("job", facts.get("JobId", "?"), facts.get("UserId"), None)
+    return claim, tuple(_indices(" ".join(here)))
 
 
 def _indices(gres: str) -> Iterator[int]:
@@ -262,14 +256,6 @@ def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
     first = sorted(gpu.index for gpu in gpus)
     named = value.partition("device=")[2].strip("\"'").split(",")
     names = named if amount is None else list(map(str, first[:amount]))
-    return tuple(dict.fromkeys(uuid for name in names for uuid in _called(name, gpus)))
-
-
-def _called(name: str, gpus: Sequence[Gpu]) -> Iterator[str]:
-    place = found[1] if (found := _INDEX.fullmatch(name)) else name
-    for gpu in gpus:
-        for device in gpu.devices:
-            whole = place in (str(gpu.index), gpu.whole.uuid)
-            begins = len(name) > 7 and device.uuid.startswith(name)
-            if whole or place == device.place or begins:
-                yield device.uuid
+    places = (found[1] if (found := _INDEX.fullmatch(name)) else name for name in names)
+    devices = (device for place in places for _, some in called(place, gpus) for device in some)
+    return tuple(dict.fromkeys(device.uuid for device in devices))

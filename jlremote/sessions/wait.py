@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError, NotFound, TimeOver, Unreachable, Usage
-from jlremote.gpus import choice, host_gpus, snapshot, snapshot_script
+from jlremote.gpus import choice, host_gpus, snapshot
 from jlremote.hosts import pools
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of, link_on
@@ -243,7 +243,7 @@ def _gpus(word: str, text: str, context: Context) -> tuple[str, Look]:
     link = link_on(host, context)
 
     def look() -> Happened | None:
-        look = snapshot_script.snapshot(host_gpus.engines_asked(host))
+        look = snapshot.snapshot_script(host_gpus.engines_asked(host))
         again = again_until_hang_up(f"(\n{look}\n) </dev/null; printf '{PRINT_GROUP}'", _SECONDS)
         for printed in follow.groups(link, again):
             with suppress(Busy, snapshot.CannotAsk, choice.CannotTell):

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jlremote.gpus.inventory import Gpu, Inventory
-from jlremote.gpus.snapshot import read
-from jlremote.gpus.snapshot_script import GPU_FIELDS
+from jlremote.gpus.snapshot import GPU_FIELDS, read
 from jlremote.place.host.contract import FIELD, RECORD
 from tests.gpus.conftest import GpuHost
 from tests.lab.accounts import all_leases

@@ -206,11 +206,12 @@ def test_a_plan_takes_what_a_start_takes_and_writes_nothing_on_the_host(gpus: st
 @pytest.mark.parametrize(
     ("asked", "have", "said"),
     [
-        (None, "1", False), ("0,1", "1,0", False), ("auto:2", "0,1", False), ("none", None, False),
-        ("auto", "0,1", True), ("all", "1", True), ("none", "1", True), ("0,1", None, True),
-        ("2", "2", False), ("device=2", "2", True), ("device=2", "device=2", False),
+        (None, "1", False),
+        ("none", None, False),
+        ("auto", "0,1", True),
+        ("0,1", None, True),
     ],
-)  # fmt: skip
+)
 def test_other_gpus_than_those_requested_are_noted(
     asked: str | None, have: str | None, said: bool
 ) -> None:
