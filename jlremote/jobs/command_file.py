@@ -60,9 +60,10 @@ def as_typed(command: Sequence[str]) -> str:
 
 def with_place(request: RunRequest, runtime: Runtime) -> RunRequest:
     """Return the request of a notebook with the place of its copy, as `jlr cp` calls that."""
-    place = _place(request, runtime)
-    if place is None or not is_notebook(request.command):
+    host, inside = request.wanted.host, request.inside
+    if not is_notebook(request.command) or (inside is None and runtime.has_images):
         return request
+    place = host_word(host) if inside is None else f"{host}/{inside}"
     options = request.wanted.options
     options = replace(options, environment=(*options.environment, f"{PLACE}={place}"))
     return replace(request, wanted=replace(request.wanted, options=options))
@@ -84,10 +85,3 @@ def not_sent(command: Sequence[str], codes: Sequence[int]) -> str | None:
     """Return a note about a file of this machine that was not found there, as the codes say."""
     typed = of_this_machine(command) if _NOT_FOUND & set(codes) else None
     return typed and f"`{typed}` is a file of this machine: `--sync .` sends this folder first"
-
-
-def _place(request: RunRequest, runtime: Runtime) -> str | None:
-    host = request.wanted.host
-    if request.inside is not None:
-        return f"{host}/{request.inside}"
-    return None if runtime.has_images else host_word(host)

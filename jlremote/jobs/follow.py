@@ -14,6 +14,7 @@ from jlremote import times
 from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.rollback import on_ctrl_c
+from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.link.client.link import Link
@@ -117,14 +118,12 @@ class _Watch:
         return INTERRUPTED if job.exit_code is None else job.exit_code
 
     def _wait_begun(self) -> None:
-        handle, note = self.handle, self._context.progress.note
+        handle = self.handle
         if handle.job.state not in ("waiting", "unknown"):
             return
         self.queued = True
-        if isinstance(backend := handle.backend, ScheduledJobs):
-            self._reached(lambda: wait_begun(handle, backend, note))
-        elif isinstance(backend, ProcessJobs):
-            self._reached(lambda: _wait_for_gpus(handle, backend, note))
+        self._reached(lambda: wait_begun(handle, self._context.progress.note))
+        if isinstance(handle.backend, ProcessJobs):
             self.handle = self._reached(handle.begun)
         self.queued = False
 
@@ -160,12 +159,10 @@ class _Watch:
         self._interrupts += 1
         if self._interrupts > 2:
             raise KeyboardInterrupt
-        message = (
-            f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it"
-            if self._interrupts == 1
-            else f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone"
-        )
-        self._send(message, backend.signal(key, "INT" if self._interrupts == 1 else "KILL"))
+        signal, message = "INT", f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it"
+        if self._interrupts == 2:
+            signal, message = "KILL", f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone"
+        self._send(message, backend.signal(key, signal))
 
     def _is_left(self) -> bool:
         """Ask whether the job goes on without this command; Ctrl-C meanwhile says no."""
@@ -208,30 +205,25 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
         threading.Event().wait(pause)
 
 
-def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
-    """Wait until a job begins or ends; note why it waits whenever that changes.
+def wait_begun(handle: JobHandle, note: Note) -> None:
+    """Wait until a job begins or ends; note why it waits, whenever that or its place changes.
 
     Raises:
         Unreachable: the connection broke.
     """
-    noted = ""
+    backend, noted = handle.backend, ""
+    assert not isinstance(backend, ContainerJobs), "such a job waits as a process"
     for printed in groups(handle.host, backend.waiting(handle.job.key)):
-        reason, reserved = _reason(handle, printed)
-        if reason and reason != noted:
+        if isinstance(backend, ScheduledJobs):
+            reason, reserved = _reason(handle, printed)
+            changed = reason
+        else:
+            waits, reserved = kept_jobs.waits(printed), False
+            reason, changed = waits and f"waits, {waits}", waits.partition(":")[0]
+        if reason and changed != noted:
             sooner = _sooner(handle) if reserved else ""
             note(f"`{handle.selector}` {reason}{sooner}")
-            noted = reason
-
-
-def _wait_for_gpus(handle: JobHandle, backend: ProcessJobs, note: Note) -> None:
-    """Wait until a job has its GPUs or ends; note each change of its place in the queue."""
-    noted = ""
-    for printed in groups(handle.host, backend.waiting(handle.job.key)):
-        waits = kept_jobs.waits(printed)
-        position = waits.partition(":")[0]
-        if waits and position != noted:
-            note(f"`{handle.selector}` waits, {waits}")
-            noted = position
+            noted = changed
 
 
 def groups(link: Link, script: str) -> Iterator[str]:

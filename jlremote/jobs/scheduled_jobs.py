@@ -235,7 +235,30 @@ done
         )
 
     def read(self, printed: str) -> list[Job]:
-        return _read(printed)
+        """Return the jobs as their folders, the queue and the accounting tell them together."""
+        with understood("the shell"):
+            now, _, rest = printed.partition(GROUP)
+            folders, _, rest = rest.partition(GROUP)
+            asked, _, accounted = rest.partition(GROUP)
+            queue: Mapping[str, QueuedJob] = {}
+            silence = None
+            try:
+                queue = read_queue(asked)
+            except SchedulerSilent as silent:
+                silence = silent.message
+            live = SLURM.live_states
+            ends = {
+                id_: words
+                for id_, words in records(accounted)
+                if words and not words.startswith(live)
+            }
+            jobs = [
+                _job(fields, queue, ends, silence)
+                for fields in records(folders)
+                if is_name(fields[0].removesuffix(FOLLOWS))
+            ]
+        clock = moment(now)
+        return [job.by_our_clock(clock) for job in jobs]
 
 
 def _files(plan: ScheduledPlan) -> str:
@@ -264,8 +287,6 @@ def _files(plan: ScheduledPlan) -> str:
 
 
 def _others(plan: ScheduledPlan) -> str:
-    if not plan.indices:
-        return ""
     return f"""\
 for index in {" ".join(map(str, plan.indices[1:]))}; do
   if complaint=$(mkdir "$base-$index" 2>&1); then :
@@ -278,44 +299,14 @@ done
 
 
 def _identified(plan: ScheduledPlan) -> str:
-    if not plan.indices:
-        return """\
-date +%s >"$directory/submitted"
-printf '%s\\n' "$id" | cat >"$directory/id" || no_folder
-cat "$directory/id"
-"""
     return f"""\
-for index in {" ".join(map(str, reversed(plan.indices)))}; do
-  date +%s >"$base-$index/submitted"
-  printf '%s_%s\n' "$id" "$index" | cat >"$base-$index/id" || no_folder
+for index in {" ".join(map(str, reversed(plan.indices))) or "''"}; do
+  directory=$base${{index:+-$index}}
+  date +%s >"$directory/submitted"
+  printf '%s\\n' "$id${{index:+_$index}}" | cat >"$directory/id" || no_folder
 done
 cat "$directory/id"
 """
-
-
-def _read(printed: str) -> list[Job]:
-    """Return the jobs as their folders, the queue and the accounting tell them together."""
-    with understood("the shell"):
-        now, _, rest = printed.partition(GROUP)
-        folders, _, rest = rest.partition(GROUP)
-        asked, _, accounted = rest.partition(GROUP)
-        queue: Mapping[str, QueuedJob] = {}
-        silence = None
-        try:
-            queue = read_queue(asked)
-        except SchedulerSilent as silent:
-            silence = silent.message
-        live = SLURM.live_states
-        ends = {
-            id_: words for id_, words in records(accounted) if words and not words.startswith(live)
-        }
-        jobs = [
-            _job(fields, queue, ends, silence)
-            for fields in records(folders)
-            if is_name(fields[0].removesuffix(FOLLOWS))
-        ]
-    clock = moment(now)
-    return [job.by_our_clock(clock) for job in jobs]
 
 
 def _job(

@@ -162,7 +162,7 @@ def _limited(find: Callable[[], JobHandle], span: str, context: Context) -> tupl
         if job.over:
             return Happened(name, END, job.exit_code or 0, job.ending)
         if job.state == "waiting":
-            follow.wait_begun(handle, backend, context.progress.note)
+            follow.wait_begun(handle, context.progress.note)
         elif job.until and (ahead := job.until - time.time() - seconds) > 0:
             list(follow.groups(handle.host, backend.limited(job.key, ahead)))
         elif job.until:
@@ -206,7 +206,7 @@ def _session(record: sessions.SessionRecord, kind: str, context: Context) -> Hap
         how = report.state if report else "removed"  # by another command
         return Happened(name, END, 0 if kind == END else 1, f"it is {how}")
     if report.state == State.QUEUED:
-        follow.wait_begun(_job_of(record, context), session_job.SESSIONS, context.progress.note)
+        follow.wait_begun(_job_of(record, context), context.progress.note)
         return None
     forward = link.status(connect=True).forward(record.name)
     if report.state != State.UP or forward is None:
