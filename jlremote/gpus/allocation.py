@@ -10,12 +10,12 @@ from typing import Any
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases, proof, taking, wait
 from jlremote.gpus.assigned import RunningContainer, resolved
-from jlremote.gpus.choice import Chosen, GpuRequest, choose, is_met, parse_request
+from jlremote.gpus.choice import GpuRequest, choose, is_met, parse_request
 from jlremote.gpus.host_gpus import ask, engines_asked
 from jlremote.gpus.inventory import Inventory, place_names, users_of_all
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.gpus.taking import Wish
+from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.contract import USER_LABEL, run_script
@@ -139,7 +139,7 @@ def take_or_promise(
         inventory = ask(start.host, within=within)
         # Named ones are known, though they are in use; words stand for the others.
         known = choose(asked, inventory, request.host, share=True) if asked.names else None
-        promised = _of(known or taking.promised(asked.count), inventory, start.runtime)
+        promised = _of(start, Taken(known or taking.promised(asked.count), inventory))
         wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
         return replace(promised, wait=wait.plan(wish, request.wait, busy.message))
 
@@ -203,7 +203,7 @@ def planned(start: StartContext) -> AllocatedGpus:
     """Return the allocation that `take` would make; for `--dry-run`."""
     if start.request.gpus is None:
         return AllocatedGpus()
-    asked, share = parse_request(start.request.gpus), start.request.share_gpus
+    asked = parse_request(start.request.gpus)
     if not asked.chosen:
         return _plain(asked, start.runtime)
     try:
@@ -212,8 +212,8 @@ def planned(start: StartContext) -> AllocatedGpus:
         if asked.automatic:
             raise
         return _unseen(asked)
-    chosen = choose(asked, inventory, start.host.name, share=share)
-    return _of(chosen, inventory, start.runtime, shared=share)
+    chosen = choose(asked, inventory, start.host.name, share=start.request.share_gpus)
+    return _of(start, Taken(chosen, inventory))
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
@@ -334,24 +334,17 @@ def _unseen(asked: GpuRequest) -> AllocatedGpus:
     return AllocatedGpus(engine=f"device={names}", shown=names, environment=devices)
 
 
-def _of(
-    chosen: Chosen,
-    inventory: Inventory,
-    runtime: Runtime,
-    *,
-    lease: Lease | None = None,
-    shared: bool = False,
-) -> AllocatedGpus:
+def _of(start: StartContext, taken: Taken) -> AllocatedGpus:
+    chosen, inventory, shared = taken.chosen, taken.inventory, start.request.share_gpus
     places, uuids = ",".join(chosen.places), ",".join(chosen.uuids)
     named = all(device.uuid in inventory.cdi for device in inventory.devices)
-    devices = places if runtime.gpus_by_cdi and not named else uuids
-    kept = {} if shared else {USER_LABEL: inventory.user, GPUS_LABEL: uuids}
+    devices = places if start.runtime.gpus_by_cdi and not named else uuids
     return AllocatedGpus(
         engine=f"device={devices}",
         shown=places,
         environment={"CUDA_VISIBLE_DEVICES": uuids},
-        labels=kept,
-        lease=lease,
+        labels={} if shared else {USER_LABEL: inventory.user, GPUS_LABEL: uuids},
+        lease=taken.lease,
     )
 
 
@@ -380,13 +373,12 @@ def _take(
         if request.wait is None:
             raise
         taken = wait.in_turn(start, wish, busy, holds=holds)
-    shared = request.share_gpus
     mine = [device for device in taken.inventory.devices if device.uuid in taken.chosen.uuids]
-    if not shared and any(device.free is None for device in mine):
+    if not request.share_gpus and any(device.free is None for device in mine):
         start.note(f"{place_names(mine)} may be in use: {taken.inventory.unseen}")
     for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
         start.note(f"the container `{name}` has all GPUs, so {place_names(mine)}, too")
-    return _of(taken.chosen, taken.inventory, start.runtime, lease=taken.lease, shared=shared)
+    return _of(start, taken)
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:

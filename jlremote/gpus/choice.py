@@ -104,12 +104,10 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
         CannotTell: free ones are asked for, and the host does not tell which are.
         JlrError: a named GPU fails.
         NotFound: the host has no such devices.
-        Usage: the names mix GPUs and MIG devices.
     """
     if wanted.kind == "free":
         return _free(wanted.count, inventory, host, share=share)
     found = [device for name in wanted.names for device in _devices_called(name, inventory, host)]
-    _refuse_mixed(found, host)
     busy = {device.uuid: device for device in found if device.in_use}
     if busy and not share:
         raise Busy(
@@ -177,22 +175,6 @@ def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, h
         f"{'is' if free < 2 else 'are'} free: {users_of_all(busy, inventory.now)}",
         hint=f"`--wait` waits until they are free; {SHARE}",
     )
-
-
-def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
-    """Refuse GPUs together with MIG devices, where an engine would give both.
-
-    "CUDA will not enumerate non-MIG GPU if any compute instance is enumerated on any other GPU"
-    (NVIDIA's MIG user guide, CUDA device enumeration).
-    """
-    parts = ",".join(dict.fromkeys(device.place for device in devices if device.is_part))
-    whole = ",".join(dict.fromkeys(device.place for device in devices if not device.is_part))
-    if parts and whole:
-        raise Usage(
-            f"`--gpus` names GPUs of `{host}` ({whole}) and MIG devices ({parts}), which cannot "
-            "be combined: a program with a MIG device sees no whole GPU",
-            hint=f"`--gpus device={whole}` or `--gpus device={parts}`, in a session each",
-        )
 
 
 def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device, ...]:

@@ -90,7 +90,7 @@ def make(lease: Lease, dead: Iterable[str]) -> str:
 
 def keep(lease: Lease, pid: int, process_start: str) -> str:
     """Return the script that lets a lease last as long as the process with this pid and start."""
-    return f"{ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease)}"
+    return f"{ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease.names)}"
 
 
 def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
@@ -106,17 +106,17 @@ pid=$({shlex.join(pid_argv)}) && process=$(cat "/proc/$pid/stat") || {{
 {_delete(lease.names)}exit; }}
 set -- ${{process##*) }}; shift 19
 target={shlex.quote(lease.target()[: -len("0:0")])}$pid:$1
-{_renew(lease)}"""
+{_renew(lease.names)}"""
 
 
-def _renew(lease: Lease) -> str:
-    """Replace a lease's links by links to `$target`, each in one step.
+def _renew(names: Iterable[str]) -> str:
+    """Replace links by links to `$target`, each in one step.
 
     Without `-T`, `mv` would move into a folder of the old target's name.
     """
     return "".join(
         f'ln -s "$target" {new} && {{ mv -fT {new} {old} || mv -f {new} {old}; }}\n'
-        for new, old in ((shlex.quote(f"new-{name}"), shlex.quote(name)) for name in lease.names)
+        for new, old in ((shlex.quote(f"new-{name}"), shlex.quote(name)) for name in names)
     )
 
 
@@ -194,15 +194,11 @@ class QueueTicket:
 
     def stand(self) -> str:
         """Return the script that takes the place, or renews the sign that its start still waits."""
-        arrival, sign = map(shlex.quote, self._names)
-        begin = f"jlr:{self.session}:{self.boot}"
+        arrival, begin = shlex.quote(self._names[0]), f"jlr:{self.session}:{self.boot}"
         target = shlex.quote(f"{begin}:{self.count}:0")
         waits = shlex.quote(f"{begin}:{self.pid}:{self.process_start}")
-        new = shlex.quote(f"new-{self._names[1]}")
-        return (
-            f"{ENTER}ln -s {waits} {new} && {{ mv -fT {new} {sign} || mv -f {new} {sign}; }}\n"
-            f"[ -L {arrival} ] || ln -s {target} {arrival}\n"
-        )
+        renew = f"target={waits}\n{_renew(self._names[1:])}"
+        return f"{ENTER}{renew}[ -L {arrival} ] || ln -s {target} {arrival}\n"
 
     def leave(self) -> str:
         return f"{ENTER}rm -f -- {shlex.join(self._names)}\n"

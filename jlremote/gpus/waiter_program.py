@@ -111,8 +111,8 @@ class Waiter:
                     if ticket is None:
                         word = secrets.token_hex(4)
                         now = taking.ask(wish.host, wish.engines, within=wish.within)
-                        facts = (wish.name, wish.count, word, now.boot, *self._process)
-                        ticket = QueueTicket(now.line, *facts)
+                        who = (wish.name, wish.count, word, now.boot, *self._process)
+                        ticket = QueueTicket(now.line, *who)
                     inventory = self._stand(ticket)
                     place = len(ahead(inventory.queue, ticket.word)) + 1
                     try:

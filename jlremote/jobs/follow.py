@@ -99,7 +99,12 @@ class _Watch:
 
     def to_the_end(self) -> int:
         """Show all output; return the exit code, or raise that it is not known."""
-        self._wait_begun()
+        if self.handle.job.state in ("waiting", "unknown"):
+            self.queued = True
+            self._reached(lambda: wait_begun(self.handle, self._context.progress.note))
+            if isinstance(self.handle.backend, ProcessJobs):
+                self.handle = self._reached(self.handle.begun)
+            self.queued = False
         name, backend = self.handle.job.name, self.handle.backend
         while True:
             self._print(backend.follow)
@@ -109,23 +114,12 @@ class _Watch:
                 break
             threading.Event().wait(AGAIN_SECONDS)
         self._print(backend.rest)
-        if job.exit_code is None and job.state == "ended" and not self._cancelled:
-            raise JlrError(f"`{name}` ended: {job.detail}")
         if job.exit_code is None and not self._cancelled:
-            raise JlrError(f"it is not known how `{name}` ended: {job.detail}")
+            how = "" if job.state == "ended" else "it is not known how "
+            raise JlrError(f"{how}`{name}` ended: {job.detail}")
         if job.detail or job.exit_code is None:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
         return INTERRUPTED if job.exit_code is None else job.exit_code
-
-    def _wait_begun(self) -> None:
-        handle = self.handle
-        if handle.job.state not in ("waiting", "unknown"):
-            return
-        self.queued = True
-        self._reached(lambda: wait_begun(handle, self._context.progress.note))
-        if isinstance(handle.backend, ProcessJobs):
-            self.handle = self._reached(handle.begun)
-        self.queued = False
 
     def _print(self, script: Callable[[str, int, int], str]) -> None:
         """Show the new output that a script prints; begin again after a loss."""

@@ -89,27 +89,10 @@ def test_mig_devices_are_chosen_like_gpus() -> None:
     with pytest.raises(Busy, match="GPU 0:0: "):
         taken("device=0", found)
     assert taken("device=0", found, share=True) == ("0:0", "0:1", "0:2")
+    assert taken("0:1,0:2", found) == ("0:1", "0:2")
     with pytest.raises(NotFound) as failure:
         taken("0:7", found)
     assert "0:1 (MIG-a25704ba" in (failure.value.hint or "")
-
-
-@pytest.mark.parametrize(
-    ("named", "parts"),
-    [
-        ("0:1,1", "0:1"),
-        ("1,0", "0:0,0:1,0:2"),
-        ("1,MIG-36c795f2-5cf7-55d6-af30-e535e79b7bb6", "0:2"),
-    ],
-)
-@pytest.mark.parametrize("share", [False, True])
-def test_names_do_not_mix_gpus_and_mig_devices_either(named: str, parts: str, share: bool) -> None:
-    found = Inventory(gpus=mig(), now=0, user="ada")
-    told = rf"names GPUs of `dgx` \(1\) and MIG devices \({parts}\), which cannot be combined"
-    with pytest.raises(Usage, match=told) as refused:
-        taken(f"device={named}", found, share=share)
-    assert f"`--gpus device=1` or `--gpus device={parts}`" in (refused.value.hint or "")
-    assert len(taken("0:1,0:2", found)) == 2
 
 
 @pytest.mark.parametrize(
