@@ -19,14 +19,12 @@ from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.link.client.link import Link
 from jlremote.place.clusters.scheduler import SchedulerSilent
-from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import read_queue
 from jlremote.place.clusters.slurm_reasons import explain
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import GROUP, run_script
 from jlremote.place.host.kept_jobs import ProcessJobs
 from jlremote.questions import Question
-from jlremote.untrusted import count
 
 INTERRUPTED = 130  # as a shell tells a death by SIGINT
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -209,14 +207,12 @@ def wait_begun(handle: JobHandle, note: Note) -> None:
     assert not isinstance(backend, ContainerJobs), "such a job waits as a process"
     for printed in groups(handle.host, backend.waiting(handle.job.key)):
         if isinstance(backend, ScheduledJobs):
-            reason, reserved = _reason(handle, printed)
-            changed = reason
+            reason = changed = _reason(handle, printed)
         else:
-            waits, reserved = kept_jobs.waits(printed), False
+            waits = kept_jobs.waits(printed)
             reason, changed = waits and f"waits, {waits}", waits.partition(":")[0]
         if reason and changed != noted:
-            sooner = _sooner(handle) if reserved else ""
-            note(f"`{handle.selector}` {reason}{sooner}")
+            note(f"`{handle.selector}` {reason}")
             noted = changed
 
 
@@ -233,27 +229,17 @@ def groups(link: Link, script: str) -> Iterator[str]:
                 yield group
 
 
-def _reason(handle: JobHandle, printed: str) -> tuple[str, bool]:
-    """Return why a job waits, and whether maintenance may be the reason; empty if it does not."""
+def _reason(handle: JobHandle, printed: str) -> str:
+    """Return why a job waits, empty if it does not."""
     try:
         job = read_queue(printed).get(handle.job.job or "")
     except SchedulerSilent as silent:
-        return f"is queued; {silent.message}", False
+        return f"is queued; {silent.message}"
     if job is None or job.phase != "waiting":
-        return "", False
+        return ""
     why = explain(job.reason)
     action = why.action
     if why.kind == "never":
         action = f"`jlr job stop {handle.selector}` cancels it; {action}"
     begins = "" if job.start is None else f"; {times.expected(job.start)}"
-    return f"waits: {why.sentence}; {action}{begins}", why.reserved
-
-
-def _sooner(handle: JobHandle) -> str:
-    """Return the time limit that ends a job before the next maintenance."""
-    printed = run_script(handle.host, SLURM.maintenance()).stdout.split()
-    ahead = [seconds for text in printed if (seconds := count(text) or 0) > 60]
-    if not ahead:
-        return ""
-    begins = f"; maintenance begins in {times.in_words(min(ahead) // 60 * 60)}"
-    return f"{begins}: a job with a `--time` below that need not wait for its end"
+    return f"waits: {why.sentence}; {action}{begins}"

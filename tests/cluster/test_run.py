@@ -249,7 +249,7 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
             wait_until(lambda: sentence in (job(zih, called)["reason"] or ""), sentence)  # noqa: B023
         advice = {
             too_long: f"`jlr job stop zih/{too_long}` cancels it; ask for a shorter `--time`",
-            reserved: "maintenance begins in ",
+            reserved: "a job with a shorter `--time` may end before a maintenance",
         }
         waiting = {called: zih.spawn("job", "attach", called) for called in advice}
         for called, waits in waiting.items():

@@ -81,7 +81,6 @@ class Waiting:
     kind: str  # `waits`, `quota`, `held`, `depends`, `never` or `unknown`
     sentence: str  # why
     action: str  # what to do, for `never` once it is cancelled
-    reserved: bool = False  # whether maintenance may be what it waits for
 
 
 @dataclass(frozen=True)

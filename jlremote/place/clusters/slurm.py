@@ -61,11 +61,6 @@ case $jlr_end in
 esac
 printf '%s\n' "$jlr_end"
 """
-_BEGINS = r"""
-sed -n '/ Flags=[^ ]*MAINT/s/^.* StartTime=\([0-9]*\) .*$/\1/p' | while read -r jlr_start; do
-  echo $((jlr_start - $(date +%s)))
-done
-"""
 _PLAIN = r"""
 for jlr_name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
   case $jlr_name in
@@ -184,11 +179,6 @@ class Slurm:
     def accounted(self, job: str) -> str:
         """Print a job's last state, end and exit code, divided by `|`."""
         return f"{_ON_PATH}set -- {job}\n{_ACCOUNTED}"
-
-    def maintenance(self) -> str:
-        """Print in how many seconds each maintenance begins, which no running job may reach."""
-        argv = ("scontrol", "show", "reservation", "--oneliner")
-        return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} 2>/dev/null |{_BEGINS}"
 
     def signal(self, job: str, signal: str) -> str:
         """Signal all steps, then the batch script's processes (`--full` leaves out steps)."""

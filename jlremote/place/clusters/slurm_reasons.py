@@ -21,6 +21,7 @@ from jlremote.text import one_line
 _WAIT = "nothing to do: it starts by itself"
 _NO_NODE = "nodes that it needs are drained, down, or reserved for maintenance"
 _LOOK = "`sinfo -R` and `scontrol show reservation` there tell which"
+_SHORTER = "a job with a shorter `--time` may end before a maintenance"
 _RELEASE = "`scontrol release JOB` lets it go"
 _TIME = "its time is over the limit of the partition"
 _NODES = "it asks for more nodes than the partition gives to a job"
@@ -37,7 +38,7 @@ _TABLE = MappingProxyType(
         "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
         "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
         # 26.05 has the same word, without names, for drained nodes, too.
-        "ReqNodeNotAvail": ("waits", _NO_NODE, _LOOK),
+        "ReqNodeNotAvail": ("waits", _NO_NODE, f"{_LOOK}; {_SHORTER}"),
         # A sentence of its own, whose first words these are.
         "Nodes required for job are DOWN": ("waits", _NO_NODE, _LOOK),
         "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
@@ -86,7 +87,7 @@ def explain(reason: str | None) -> Waiting:
         sentence = f"nodes that it needs are down or drained: {down[1]}"
         return Waiting("waits", sentence, "`sinfo -R` there tells why; ask for other nodes")
     if plain in _TABLE:
-        return Waiting(*_TABLE[plain], reserved=plain == "ReqNodeNotAvail")
+        return Waiting(*_TABLE[plain])
     if _LIMIT.fullmatch(plain):
         return _limit(plain)
     return Waiting("unknown", f"Slurm says `{word}`", "the site's documentation explains it")
