@@ -18,7 +18,7 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter.endpoint import Server
-from jlremote.place.host.contract import USER_LABEL, run_script
+from jlremote.place.host.contract import USER_LABEL, attempt, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL, shortened
@@ -361,7 +361,7 @@ def _take(
     wish = Wish(start.host, start.name, asked, engines, request.share_gpus, within)
 
     def about_to_lease(lease: Lease) -> None:
-        start.undo.callback(taking.release, start.host, lease)
+        start.undo.callback(attempt, start.host, leases.release(lease))
 
     inventory = taking.ask(start.host, engines, start.note, within)
     if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
@@ -384,4 +384,4 @@ def _take(
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:
     """Release the lease during a long step; the GPUs are chosen again after it."""
     if taken.lease is not None:
-        taking.release(start.host, taken.lease)
+        attempt(start.host, leases.release(taken.lease))

@@ -7,16 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 
-from jlremote.gpus import taking
+from jlremote.gpus import snapshot, taking
 from jlremote.gpus.assigned import RunningContainer
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import (
-    EVERYBODYS,
-    CannotAsk,
-    NvidiaSmiMissing,
-    read,
-    snapshot_script,
-)
+from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing
 from jlremote.gpus.taking import ASK_SECONDS
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import startup_files, used_on
@@ -91,13 +85,13 @@ def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
     for turn in count():
         threading.Event().wait(seconds)
         engines = None if given and turn % _LOOKS else engines_asked(link.name)
-        script = snapshot_script(engines)
+        script = snapshot.snapshot_script(engines)
         printed = run_script(link, script, timeout=ASK_SECONDS).stdout
         if engines is not None:
             found = (each for each in printed.split(RECORD) if each.startswith(_CONTAINERS))
             given = next(found, given)
         try:
-            last = read(f"{printed}{given}{RECORD}", link.name).with_lost(last.gpus)
+            last = snapshot.read(f"{printed}{given}{RECORD}", link.name).with_lost(last.gpus)
         except CannotAsk as silent:
             last = last.unanswered(silent.message)
         yield last
@@ -131,4 +125,4 @@ def engines_asked(host: str) -> tuple[Argv, ...]:
     the administrator for trying. Its password is not asked for, though the link may know it.
     """
     behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
-    return tuple(dict.fromkeys((*EVERYBODYS, *behind_sudo)))
+    return tuple(dict.fromkeys((*snapshot.EVERYBODYS, *behind_sudo)))

@@ -114,11 +114,6 @@ def take(
     raise Busy(f"lost the race for GPUs on `{wish.host.name}`", hint="run the command again")
 
 
-def release(host: Host, lease: Lease) -> None:
-    """Delete a lease."""
-    attempt(host, leases.release(lease))
-
-
 def _leased(
     wish: Wish,
     chosen: Chosen,
@@ -139,7 +134,7 @@ def _leased(
         return Taken(chosen, inventory)
     others = read(done["gpus"].stdout, wish.host.name, wish.within).without(lease.names)
     if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
-        release(wish.host, lease)
+        attempt(wish.host, leases.release(lease))
         return None
     return Taken(chosen, inventory, lease)
 

@@ -143,7 +143,7 @@ def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
     steps = {"end": _ending(start.name)}
     if word is not None:
         lease = Lease(start.name, chosen.uuids, word, boot or "")
-        start.undo.callback(taking.release, start.host, lease)
+        start.undo.callback(attempt, start.host, leases.release(lease))
         steps = {"lease": leases.keep(lease, 0, "0"), **steps}
     start.host.run(steps)
     return Taken(chosen, taking.ask(wish.host, wish.engines, within=wish.within), lease)

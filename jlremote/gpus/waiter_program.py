@@ -32,14 +32,8 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease, QueueTicket, ahead
 from jlremote.gpus.snapshot import CannotAsk, read, snapshot_script
 from jlremote.gpus.taking import Taken, Wish, with_gpus
-from jlremote.place.host.contract import (
-    OUTPUT_BYTES,
-    SCRIPT_SECONDS,
-    Completed,
-    Steps,
-    attempt,
-    run_script,
-)
+from jlremote.place.host import contract
+from jlremote.place.host.contract import Completed, Steps, attempt, run_script
 from jlremote.place.host.process_mark import VARIABLE
 from jlremote.remote.orphans import facts
 from jlremote.times import in_words
@@ -57,7 +51,11 @@ class ThisHost:
     name: str
 
     def run(
-        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+        self,
+        steps: Steps,
+        *,
+        timeout: float = contract.SCRIPT_SECONDS,
+        limit: int = contract.OUTPUT_BYTES,
     ) -> dict[str, Completed]:
         """Run steps; scripts are given by stdin, as all users of the host can read arguments."""
         until, status, done = time.monotonic() + timeout, 0, {}
@@ -229,4 +227,4 @@ def main(arguments: list[str]) -> int:
         return failure.exit_code
     finally:
         for lease in waiter.leases:
-            taking.release(waiter.host, lease)
+            attempt(waiter.host, leases.release(lease))

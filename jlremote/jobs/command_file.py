@@ -69,8 +69,11 @@ def with_place(request: RunRequest, runtime: Runtime) -> RunRequest:
     return replace(request, wanted=replace(request.wanted, options=options))
 
 
-def of_this_machine(command: Sequence[str]) -> str | None:
-    """Return the script or notebook of a command, as typed, if that is a file here."""
+def not_sent(command: Sequence[str], codes: Sequence[int]) -> str | None:
+    """Return a note about a file of this machine that was not found there, as the codes say.
+
+    The file is the script or notebook of the command, as typed.
+    """
     typed = None
     if is_notebook(command):
         typed = command[3]
@@ -78,10 +81,6 @@ def of_this_machine(command: Sequence[str]) -> str | None:
         typed = command[0]
     elif INTERPRETER.fullmatch(command[0]) and not {"-c", "-m"} & set(command):
         typed = next((word for word in command[1:] if word.endswith(_SCRIPTS)), None)
-    return typed if typed and Path(typed).is_file() else None
-
-
-def not_sent(command: Sequence[str], codes: Sequence[int]) -> str | None:
-    """Return a note about a file of this machine that was not found there, as the codes say."""
-    typed = of_this_machine(command) if _NOT_FOUND & set(codes) else None
-    return typed and f"`{typed}` is a file of this machine: `--sync .` sends this folder first"
+    if not typed or not _NOT_FOUND & set(codes) or not Path(typed).is_file():
+        return None
+    return f"`{typed}` is a file of this machine: `--sync .` sends this folder first"

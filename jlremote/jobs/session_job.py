@@ -252,7 +252,7 @@ def _remember(start: StartContext) -> None:
 @contextmanager
 def _left_queued(start: StartContext) -> Iterator[None]:
     """At Ctrl-C leave the job in the queue and say how to come back, or cancel it on request."""
-    where = _where(start)
+    where = f"{start.request.host}/{start.name}"
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -270,7 +270,7 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 
 def _awaited(start: StartContext) -> Server:
-    where, note = _where(start), start.context.progress.note
+    where, note = f"{start.request.host}/{start.name}", start.context.progress.note
 
     def look() -> Job:
         if (job := read_jobs(start.host, start.name).get(start.name)) is None:
@@ -293,10 +293,6 @@ def _awaited(start: StartContext) -> Server:
         if job.job == before.job and job.state != "unknown":
             break
     raise _failed(start, job)
-
-
-def _where(start: StartContext) -> str:
-    return f"{start.request.host}/{start.name}"
 
 
 def _listening(start: StartContext, job: Job) -> Survey:
