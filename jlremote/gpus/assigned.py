@@ -9,7 +9,8 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
 
 from jlremote.gpus.inventory import Device, Gpu, called
 from jlremote.gpus.leases import Claim
@@ -18,7 +19,7 @@ from jlremote.place.host.shell_text import TOOK_TOO_LONG
 from jlremote.place.host.sudo import ALONE_UNLESS_KNOWN
 from jlremote.place.runtimes.engine.engine_gpus import CDI, GPUS_LABEL, VISIBLE, gpus_of
 from jlremote.text import one_line, printable
-from jlremote.untrusted import Refused, count, document
+from jlremote.untrusted import Refused, count, document, moment
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -41,18 +42,18 @@ _COMMAND = (
     f'"CreateCommand":[{{{{range .Config.CreateCommand}}}}{{{{if or {_WORDS}}}}}'
     "{{json .}},{{end}}{{end}}null]"
 )
-_FORMATS = (
-    f'{{{{.Id}}}} {{"HostConfig":{{{_REQUESTS},{_HOST}}},"Config":{{{_ENVIRONMENT}}}}}',
-    f'{{{{.Id}}}} {{"HostConfig":{{{_HOST}}},"Config":{{{_ENVIRONMENT},{_COMMAND}}}}}',
-    f'{{{{.Id}}}} {{"HostConfig":{{{_HOST}}},"Config":{{{_ENVIRONMENT}}}}}',
+_LABELS = ",".join(
+    f'"{label}":{{{{json (index .Config.Labels "{label}")}}}}' for label in (USER_LABEL, GPUS_LABEL)
 )
-
-
-_CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
-# Docker has a function for one label, podman a table of them.
-_LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
-_TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"}}}}'
-
+_BEGIN = '{{.Id}} {"Name":{{json .Name}},"State":{"StartedAt":{{json .State.StartedAt}}},'
+_FORMATS = tuple(
+    f'{_BEGIN}"HostConfig":{{{host}}},"Config":{{"Labels":{{{_LABELS}}},{config}}}}}'
+    for host, config in (
+        (f"{_REQUESTS},{_HOST}", _ENVIRONMENT),
+        (_HOST, f"{_ENVIRONMENT},{_COMMAND}"),
+        (_HOST, _ENVIRONMENT),
+    )
+)
 _ANSWER_SECONDS = 10
 # Shell functions that print what engines and Slurm have given, a line each, or why they do not
 # tell, within `$limit`, which is empty or begins with `timeout`. Where docker does not answer,
@@ -77,16 +78,13 @@ list_containers() {{
   fi
   {ALONE_UNLESS_KNOWN}
   for program; do :; done
-  for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
-    listed=$(within "$@" ps --no-trunc --format "$format" 2>&1); asked=$?
-    case $asked in 0|{TOOK_TOO_LONG}) break;; esac
-  done
-  if [ "$asked" != 0 ]; then
+  listed=$(within "$@" ps --no-trunc --quiet 2>&1) || {{
     [ "$program" != docker ] || unless_idle; return
-  fi
-  printf '%s\n' "answered|$program" "$listed"
-  ids=$(printf '%s\n' "$listed" | cut -d'|' -f1 | grep -xE '[0-9a-f]{{64}}')
+  }}
+  printf 'answered|%s\n' "$program"
+  ids=$(printf '%s\n' "$listed" | grep -xE '[0-9a-f]{{64}}')
   [ -n "$ids" ] || return
+  printf '%s\n' "$ids"
   for format in {" ".join(map(shlex.quote, _FORMATS))}; do
     told=$(within "$@" container inspect --format "$format" $ids 2>&1); asked=$?
     case $asked,$told in {TOOK_TOO_LONG},*|*']}}}}'*) break;; esac
@@ -112,7 +110,6 @@ list_jobs() {{
 }}
 """
 
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2629800}
 _GRES = re.compile(r"gpu:(?:[^:,()]+:)?(\d{1,4})(?:\(IDX:([\d,-]{1,200})\))?")
 
 
@@ -169,33 +166,35 @@ class Assigned:
                 yield uuid, claim
 
 
-def read(text: str, now: float) -> Assigned:
+def read(text: str) -> Assigned:
     """Return the GPUs of containers and jobs from what `FUNCTIONS` printed."""
-    listed: dict[str, RunningContainer] = {}
-    values: dict[str, str | None] = {}
+    listed: set[str] = set()
+    containers: dict[str, RunningContainer] = {}
     told: dict[str, list[str]] = {}
     for line in printable(text).splitlines():
         identity, _, facts = line.partition(" ")
-        columns = line.split("|")
-        if re.fullmatch(r"[0-9a-f]{64}", identity):
-            try:
-                values[identity] = gpus_of(document(facts))
-            except (Refused, AttributeError, KeyError, TypeError):
-                told.setdefault("unread", []).append("an engine: its answer cannot be read")
-        elif len(columns) == 5:
-            identity, name, status, user, kept = columns
-            uuids = tuple(filter(None, kept.split(",")))
-            name = name.partition(",")[0]
-            since = _since(status, now)
-            listed[identity] = RunningContainer(name, None, uuids, user or None, since)
+        if not re.fullmatch(r"[0-9a-f]{64}", identity):
+            kind, _, words = line.partition("|")
+            told.setdefault(kind, []).append(words)
+        elif not facts:
+            listed.add(identity)
         else:
-            told.setdefault(columns[0], []).append(line.partition("|")[2])
-    containers = {
-        identity: replace(one, value=values.get(identity)) for identity, one in listed.items()
-    }
+            try:
+                containers[identity] = _container(document(facts))
+            except (Refused, AttributeError, KeyError, TypeError, ValueError):
+                told.setdefault("unread", []).append("an engine: its answer cannot be read")
     of_slurm, jobs = _jobs(told)
-    unseen = _unseen(told, {one for one in listed if one not in values})
-    return Assigned(containers, jobs, of_slurm, unseen)
+    return Assigned(containers, jobs, of_slurm, _unseen(told, listed.difference(containers)))
+
+
+def _container(facts: Mapping[str, Any]) -> RunningContainer:
+    labels, started = facts["Config"]["Labels"], str(facts["State"]["StartedAt"])
+    user, kept = (str(labels[label] or "") for label in (USER_LABEL, GPUS_LABEL))
+    found = re.match(r"(\d{4}-\d\d-\d\dT[\d:]{8})(?:\.\d+)?(Z|[+-]\d\d:\d\d)$", started)
+    iso = found and found[1] + found[2].replace("Z", "+00:00")
+    since = moment(datetime.fromisoformat(iso).timestamp()) if iso else None
+    name, uuids = str(facts["Name"]).lstrip("/"), tuple(filter(None, kept.split(",")))
+    return RunningContainer(name, gpus_of(facts), uuids, user or None, since)
 
 
 def _unseen(told: Mapping[str, Sequence[str]], unread: Iterable[str]) -> str:
@@ -236,16 +235,6 @@ def _indices(gres: str) -> Iterator[int]:
             begin, end = count(first), count(last or first)
             if begin is not None and end is not None:
                 yield from range(begin, min(end, begin + 1023) + 1)
-
-
-def _since(status: str, now: float) -> float | None:
-    told = re.search(
-        r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
-    )
-    if told is None:
-        return None
-    amount = count(told[1]) or 1
-    return now - amount * _SECONDS[told[2].lower()]
 
 
 def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:

@@ -222,7 +222,7 @@ class _Reading:
         self.now = _number(now) or 0.0
         self.born = self.now - (_number(uptime.partition(" ")[0]) or 0.0)
         self.ticks = _number(ticks) or 100.0
-        self.assigned = assigned.read(records.get("containers", [""])[0], self.now)
+        self.assigned = assigned.read(records.get("containers", [""])[0])
         self.containers = self.assigned.containers
 
     def inventory(

@@ -139,6 +139,5 @@ def _job(inspected: Mapping[str, Any]) -> Job:
 
 def _seconds(stamp: str | None) -> float | None:
     """Return seconds since the epoch, `None` for the year 1."""
-    if not stamp or stamp.startswith("0001"):
-        return None
-    return moment(datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp())
+    stamp = re.sub(r"\.\d+", "", stamp or "0001-01-01T00:00:00Z")
+    return moment(datetime.fromisoformat(stamp).timestamp())
