@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from jlremote.doctor.diagnosis import skip
 from jlremote.errors import JlrError
-from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.snapshot import CannotAsk, read, snapshot_script
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.place.clusters.scheduler import SchedulerFacts
 from jlremote.place.clusters.slurm import SLURM
@@ -145,7 +144,7 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "apptainer": "apptainer --version 2>/dev/null || singularity --version 2>/dev/null",
         "hardware": _HARDWARE,
         "driver": _DRIVER,
-        "gpus": snapshot_script.snapshot(engines=()),
+        "gpus": snapshot_script(engines=()),
     }
     is_docker = engine is not None and engine.everyday.kind is DOCKER.kind
     asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker" if is_docker else "")

@@ -9,16 +9,16 @@ from typing import Any
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases, proof, taking, wait
-from jlremote.gpus.assigned import Within, resolved
-from jlremote.gpus.choice import Chosen, GpuRequest, choose, is_met, parse_request
+from jlremote.gpus.assigned import RunningContainer, resolved
+from jlremote.gpus.choice import GpuRequest, choose, is_met, parse_request
 from jlremote.gpus.host_gpus import ask, engines_asked
 from jlremote.gpus.inventory import Inventory, place_names, users_of_all
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.taking import Taken, Wish
-from jlremote.hosts.requests import StartContext, StartRequest
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter.endpoint import Server
-from jlremote.place.host.contract import USER_LABEL, run_script
+from jlremote.place.host.contract import USER_LABEL, attempt, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL, shortened
@@ -66,7 +66,7 @@ def take(
     *,
     holds: bool = True,
     of: Container | None = None,
-    within: Within | None = None,
+    within: RunningContainer | None = None,
 ) -> AllocatedGpus:
     """Choose the requested GPUs and lease them; `within` limits a job to a container's own.
 
@@ -79,10 +79,11 @@ def take(
         CannotAsk: only jlr can choose, and the host cannot say which are free.
     """
     request = start.request
-    _check_wait(request)
-    if request.gpus is None:
+    asked = None if request.gpus is None else parse_request(request.gpus)
+    if request.wait is not None and (asked is None or not asked.chosen):
+        raise Usage("`--wait` needs `--gpus`", hint="add `--gpus auto` or `--gpus auto:N`")
+    if asked is None:
         return AllocatedGpus()
-    asked = parse_request(request.gpus)
     if not asked.chosen:
         return _as_asked(start, asked, within)
     try:
@@ -95,13 +96,7 @@ def take(
         return _unseen(asked)
 
 
-def _check_wait(request: StartRequest) -> None:
-    chosen = request.gpus is not None and parse_request(request.gpus).chosen
-    if request.wait is not None and not chosen:
-        raise Usage("`--wait` needs `--gpus`", hint="add `--gpus auto` or `--gpus auto:N`")
-
-
-def within(start: StartContext, container: Container) -> Within | None:
+def within(start: StartContext, container: Container) -> RunningContainer | None:
     """Return the container that limits a job in it to its own GPUs, `None` without an engine.
 
     Raises:
@@ -126,25 +121,25 @@ def within(start: StartContext, container: Container) -> Within | None:
             hint=f"`jlr run {start.request.host} --image IMAGE --gpus {asked.text} -- …` runs the "
             "job in a new container",
         )
-    return Within(container.name, container.engine_gpus, _given(container))
+    return RunningContainer(container.name, container.engine_gpus, _given(container))
 
 
 def take_or_promise(
-    start: StartContext, *, detached: bool, within: Within | None = None
+    start: StartContext, *, detached: bool, within: RunningContainer | None = None
 ) -> AllocatedGpus:
     """Take GPUs as `take` does; with `--wait`, let a detached job wait for them on the host."""
     request = start.request
-    if not detached or request.wait is None:
+    asked = None if request.gpus is None else parse_request(request.gpus)
+    if not detached or request.wait is None or asked is None or not asked.chosen:
         return take(start, holds=False, within=within)
-    _check_wait(request)
     try:
         at_once = replace(start, request=replace(request, wait=None))
         return take(at_once, holds=False, within=within)
     except Busy as busy:
-        asked, inventory = parse_request(request.gpus or ""), ask(start.host, within=within)
+        inventory = ask(start.host, within=within)
         # Named ones are known, though they are in use; words stand for the others.
         known = choose(asked, inventory, request.host, share=True) if asked.names else None
-        promised = _of(known or taking.promised(asked.count), inventory, start.runtime)
+        promised = _of(start, Taken(known or taking.promised(asked.count), inventory))
         wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
         return replace(promised, wait=wait.plan(wish, request.wait, busy.message))
 
@@ -208,7 +203,7 @@ def planned(start: StartContext) -> AllocatedGpus:
     """Return the allocation that `take` would make; for `--dry-run`."""
     if start.request.gpus is None:
         return AllocatedGpus()
-    asked, share = parse_request(start.request.gpus), start.request.share_gpus
+    asked = parse_request(start.request.gpus)
     if not asked.chosen:
         return _plain(asked, start.runtime)
     try:
@@ -217,8 +212,8 @@ def planned(start: StartContext) -> AllocatedGpus:
         if asked.automatic:
             raise
         return _unseen(asked)
-    chosen = choose(asked, inventory, start.host.name, share=share)
-    return _of(chosen, inventory, start.runtime, shared=share)
+    chosen = choose(asked, inventory, start.host.name, share=start.request.share_gpus)
+    return _of(start, Taken(chosen, inventory))
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
@@ -229,22 +224,21 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
     asked = start.request.gpus
     if asked is None or asked == have or is_met(asked, have) or (uuids and is_met(asked, uuids)):
         return
-    if have is None or not _may_be_same(start, parse_request(asked), uuids or have):
-        shown = shortened((have or "").removeprefix("device="))
-        gpus = f"with GPUs `{shown}`" if have else "without GPUs"
-        applies = "`--gpus` applies to new containers only"
-        start.note(f"`{start.name}` already exists {gpus}; {applies}")
-
-
-def _may_be_same(start: StartContext, asked: GpuRequest, have: str) -> bool:
-    if "-" not in have or not any(name.replace(":", "").isdigit() for name in asked.names):
-        return False
-    value = f"device={have.removeprefix('device=')}"
-    with suppress(JlrError):
-        gpus = ask(start.host).gpus
-        wanted = resolved(f"device={','.join(asked.names)}", gpus)
-        return set(wanted) == set(resolved(value, gpus))
-    return True
+    has = (uuids or have or "").removeprefix("device=")
+    names = parse_request(asked).names
+    if "-" in has and any(name.replace(":", "").isdigit() for name in names):
+        try:
+            gpus = ask(start.host).gpus
+        except JlrError:
+            return
+        wanted, there = (resolved(f"device={some}", gpus) for some in (",".join(names), has))
+        if set(wanted) == set(there):
+            return
+    gpus_of_it = f"with GPUs `{shortened((have or '').removeprefix('device='))}`"
+    start.note(
+        f"`{start.name}` already exists {gpus_of_it if have else 'without GPUs'}; "
+        "`--gpus` applies to new containers only"
+    )
 
 
 def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched: bool) -> None:
@@ -280,13 +274,13 @@ def prove(start: StartContext, engine: str | None, has: str | None = None) -> No
     if done.status != 0:
         return
     what = "container" if start.runtime.has_containers else "session"
-    some = start.runtime.has_containers and not proof.wants_all(engine)
-    if some and (sees := proof.surplus(done.stdout, asked)):
+    sees, why = proof.seen(done.stdout, asked)
+    if sees > asked and start.runtime.has_containers and not proof.wants_all(engine):
         start.note(
             f"the container `{start.name}` sees {sees} GPUs, and you asked for {asked}: set "
             "`CUDA_VISIBLE_DEVICES` in it"
         )
-    if why := proof.fault(done.stdout, asked):
+    if why is not None:
         start.note(
             f"the {what} `{start.name}` cannot use its GPUs: {why}; "
             f"`jlr doctor {start.request.host}` looks for the cause"
@@ -301,7 +295,9 @@ def exports(taken: AllocatedGpus) -> str:
     )
 
 
-def _as_asked(start: StartContext, asked: GpuRequest, within: Within | None) -> AllocatedGpus:
+def _as_asked(
+    start: StartContext, asked: GpuRequest, within: RunningContainer | None
+) -> AllocatedGpus:
     if asked.kind == "all":
         with suppress(JlrError):
             inventory = ask(start.host, within=within)
@@ -338,24 +334,17 @@ def _unseen(asked: GpuRequest) -> AllocatedGpus:
     return AllocatedGpus(engine=f"device={names}", shown=names, environment=devices)
 
 
-def _of(
-    chosen: Chosen,
-    inventory: Inventory,
-    runtime: Runtime,
-    *,
-    lease: Lease | None = None,
-    shared: bool = False,
-) -> AllocatedGpus:
+def _of(start: StartContext, taken: Taken) -> AllocatedGpus:
+    chosen, inventory, shared = taken.chosen, taken.inventory, start.request.share_gpus
     places, uuids = ",".join(chosen.places), ",".join(chosen.uuids)
     named = all(device.uuid in inventory.cdi for device in inventory.devices)
-    devices = places if runtime.gpus_by_cdi and not named else uuids
-    kept = {} if shared else {USER_LABEL: inventory.user, GPUS_LABEL: uuids}
+    devices = places if start.runtime.gpus_by_cdi and not named else uuids
     return AllocatedGpus(
         engine=f"device={devices}",
         shown=places,
         environment={"CUDA_VISIBLE_DEVICES": uuids},
-        labels=kept,
-        lease=lease,
+        labels={} if shared else {USER_LABEL: inventory.user, GPUS_LABEL: uuids},
+        lease=taken.lease,
     )
 
 
@@ -365,14 +354,14 @@ def _take(
     *,
     holds: bool = True,
     of: Container | None = None,
-    within: Within | None = None,
+    within: RunningContainer | None = None,
 ) -> AllocatedGpus:
     request = start.request
     engines = engines_asked(request.host)
     wish = Wish(start.host, start.name, asked, engines, request.share_gpus, within)
 
     def about_to_lease(lease: Lease) -> None:
-        start.undo.callback(taking.release, start.host, lease)
+        start.undo.callback(attempt, start.host, leases.release(lease))
 
     inventory = taking.ask(start.host, engines, start.note, within)
     if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
@@ -384,20 +373,15 @@ def _take(
         if request.wait is None:
             raise
         taken = wait.in_turn(start, wish, busy, holds=holds)
-    shared = request.share_gpus
-    _tell_unsure(start, taken, shared=shared)
-    return _of(taken.chosen, taken.inventory, start.runtime, lease=taken.lease, shared=shared)
-
-
-def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
     mine = [device for device in taken.inventory.devices if device.uuid in taken.chosen.uuids]
-    if not shared and any(device.free is None for device in mine):
+    if not request.share_gpus and any(device.free is None for device in mine):
         start.note(f"{place_names(mine)} may be in use: {taken.inventory.unseen}")
     for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
         start.note(f"the container `{name}` has all GPUs, so {place_names(mine)}, too")
+    return _of(start, taken)
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:
     """Release the lease during a long step; the GPUs are chosen again after it."""
     if taken.lease is not None:
-        taking.release(start.host, taken.lease)
+        attempt(start.host, leases.release(taken.lease))

@@ -9,15 +9,20 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
 
-from jlremote.gpus.inventory import Claim, Device, Gpu
+from jlremote.gpus.inventory import Device, Gpu, called
+from jlremote.gpus.leases import Claim
 from jlremote.place.host.contract import USER_LABEL
 from jlremote.place.host.shell_text import TOOK_TOO_LONG
 from jlremote.place.host.sudo import ALONE_UNLESS_KNOWN
 from jlremote.place.runtimes.engine.engine_gpus import CDI, GPUS_LABEL, VISIBLE, gpus_of
 from jlremote.text import one_line, printable
-from jlremote.untrusted import Refused, count, document
+from jlremote.untrusted import Refused, count, document, moment
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # A CDI file names a GPU `0`, `gpu0` or by its UUID, as its host's administrator chose.
 _INDEX = re.compile(r"(?:gpu|mig)?(\d{1,4}(?::\d{1,4})?)")
@@ -37,18 +42,18 @@ _COMMAND = (
     f'"CreateCommand":[{{{{range .Config.CreateCommand}}}}{{{{if or {_WORDS}}}}}'
     "{{json .}},{{end}}{{end}}null]"
 )
-_FORMATS = (
-    f'{{{{.Id}}}} {{"HostConfig":{{{_REQUESTS},{_HOST}}},"Config":{{{_ENVIRONMENT}}}}}',
-    f'{{{{.Id}}}} {{"HostConfig":{{{_HOST}}},"Config":{{{_ENVIRONMENT},{_COMMAND}}}}}',
-    f'{{{{.Id}}}} {{"HostConfig":{{{_HOST}}},"Config":{{{_ENVIRONMENT}}}}}',
+_LABELS = ",".join(
+    f'"{label}":{{{{json (index .Config.Labels "{label}")}}}}' for label in (USER_LABEL, GPUS_LABEL)
 )
-
-
-_CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
-# Docker has a function for one label, podman a table of them.
-_LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
-_TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"}}}}'
-
+_BEGIN = '{{.Id}} {"Name":{{json .Name}},"State":{"StartedAt":{{json .State.StartedAt}}},'
+_FORMATS = tuple(
+    f'{_BEGIN}"HostConfig":{{{host}}},"Config":{{"Labels":{{{_LABELS}}},{config}}}}}'
+    for host, config in (
+        (f"{_REQUESTS},{_HOST}", _ENVIRONMENT),
+        (_HOST, f"{_ENVIRONMENT},{_COMMAND}"),
+        (_HOST, _ENVIRONMENT),
+    )
+)
 _ANSWER_SECONDS = 10
 # Shell functions that print what engines and Slurm have given, a line each, or why they do not
 # tell, within `$limit`, which is empty or begins with `timeout`. Where docker does not answer,
@@ -73,16 +78,13 @@ list_containers() {{
   fi
   {ALONE_UNLESS_KNOWN}
   for program; do :; done
-  for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
-    listed=$(within "$@" ps --no-trunc --format "$format" 2>&1); asked=$?
-    case $asked in 0|{TOOK_TOO_LONG}) break;; esac
-  done
-  if [ "$asked" != 0 ]; then
+  listed=$(within "$@" ps --no-trunc --quiet 2>&1) || {{
     [ "$program" != docker ] || unless_idle; return
-  fi
-  printf '%s\n' "answered|$program" "$listed"
-  ids=$(printf '%s\n' "$listed" | cut -d'|' -f1 | grep -xE '[0-9a-f]{{64}}')
+  }}
+  printf 'answered|%s\n' "$program"
+  ids=$(printf '%s\n' "$listed" | grep -xE '[0-9a-f]{{64}}')
   [ -n "$ids" ] || return
+  printf '%s\n' "$ids"
   for format in {" ".join(map(shlex.quote, _FORMATS))}; do
     told=$(within "$@" container inspect --format "$format" $ids 2>&1); asked=$?
     case $asked,$told in {TOOK_TOO_LONG},*|*']}}}}'*) break;; esac
@@ -108,7 +110,6 @@ list_jobs() {{
 }}
 """
 
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2629800}
 _GRES = re.compile(r"gpu:(?:[^:,()]+:)?(\d{1,4})(?:\(IDX:([\d,-]{1,200})\))?")
 
 
@@ -117,40 +118,28 @@ class RunningContainer:
     """A container that runs, with what is known of its GPUs."""
 
     name: str
-    user: str | None  # of jlr, who started it
-    since: float | None
-    kept: tuple[str, ...]  # the UUIDs that jlr gave it
-    value: str | None = None  # the engine's value for its GPUs
-
-
-@dataclass(frozen=True)
-class Within:
-    """The container in which a job is to run: it sees no other GPUs than that one's."""
-
-    container: str
     value: str | None  # the engine's value for its GPUs
     kept: tuple[str, ...] = ()  # the UUIDs that jlr gave it, if any
+    user: str | None = None  # of jlr, who started it
+    since: float | None = None
 
     def limit(self, gpus: Sequence[Gpu]) -> Iterator[Gpu]:
         """Yield the container's own GPUs, without its own claims to them."""
         own = set(resolved(self.value, gpus))
         own &= set(self.kept) or own
+        kinds = ("container", "session", "assigned", "all")
+
+        def unclaimed(device: Device) -> Device:
+            others = (c for c in device.claims if c.kind not in kinds or c.name != self.name)
+            return replace(device, claims=tuple(others))
+
         for gpu in gpus:
             slices = tuple(part for part in gpu.slices if part.uuid in own)
             if slices or gpu.whole.uuid in own:
-                yield replace(gpu, slices=slices).with_each_device(self._unclaimed)
-
-    def _unclaimed(self, device: Device) -> Device:
-        kinds = ("container", "session", "assigned", "all")
-        others = (c for c in device.claims if c.kind not in kinds or c.name != self.container)
-        return replace(device, claims=tuple(others))
+                yield replace(gpu, slices=slices).with_each_device(unclaimed)
 
 
-@dataclass(frozen=True)
-class _Job:
-    name: str
-    user: str | None
-    indices: tuple[int, ...]
+_Job: TypeAlias = "tuple[Claim, tuple[int, ...]]"  # with the indices of its GPUs
 
 
 @dataclass(frozen=True)
@@ -172,37 +161,40 @@ class Assigned:
                 if uuid not in one.kept:
                     yield uuid, Claim(kind, one.name, one.user, one.since)
         # A user who is let into a job sees its GPUs alone, counted from 0.
-        for job in self.jobs if self.of_slurm == len(gpus) else ():
-            for uuid in resolved(f"device={','.join(map(str, job.indices))}", gpus):
-                yield uuid, Claim("job", job.name, job.user, None)
+        for claim, indices in self.jobs if self.of_slurm == len(gpus) else ():
+            for uuid in resolved(f"device={','.join(map(str, indices))}", gpus):
+                yield uuid, claim
 
 
-def read(text: str, now: float) -> Assigned:
+def read(text: str) -> Assigned:
     """Return the GPUs of containers and jobs from what `FUNCTIONS` printed."""
-    listed: dict[str, RunningContainer] = {}
-    values: dict[str, str | None] = {}
+    listed: set[str] = set()
+    containers: dict[str, RunningContainer] = {}
     told: dict[str, list[str]] = {}
     for line in printable(text).splitlines():
         identity, _, facts = line.partition(" ")
-        columns = line.split("|")
-        if re.fullmatch(r"[0-9a-f]{64}", identity):
-            try:
-                values[identity] = gpus_of(document(facts))
-            except (Refused, AttributeError, KeyError, TypeError):
-                told.setdefault("unread", []).append("an engine: its answer cannot be read")
-        elif len(columns) == 5:
-            identity, name, status, user, kept = columns
-            uuids = tuple(filter(None, kept.split(",")))
-            name = name.partition(",")[0]
-            listed[identity] = RunningContainer(name, user or None, _since(status, now), uuids)
+        if not re.fullmatch(r"[0-9a-f]{64}", identity):
+            kind, _, words = line.partition("|")
+            told.setdefault(kind, []).append(words)
+        elif not facts:
+            listed.add(identity)
         else:
-            told.setdefault(columns[0], []).append(line.partition("|")[2])
-    containers = {
-        identity: replace(one, value=values.get(identity)) for identity, one in listed.items()
-    }
+            try:
+                containers[identity] = _container(document(facts))
+            except (Refused, AttributeError, KeyError, TypeError, ValueError):
+                told.setdefault("unread", []).append("an engine: its answer cannot be read")
     of_slurm, jobs = _jobs(told)
-    unseen = _unseen(told, {one for one in listed if one not in values})
-    return Assigned(containers, jobs, of_slurm, unseen)
+    return Assigned(containers, jobs, of_slurm, _unseen(told, listed.difference(containers)))
+
+
+def _container(facts: Mapping[str, Any]) -> RunningContainer:
+    labels, started = facts["Config"]["Labels"], str(facts["State"]["StartedAt"])
+    user, kept = (str(labels[label] or "") for label in (USER_LABEL, GPUS_LABEL))
+    found = re.match(r"(\d{4}-\d\d-\d\dT[\d:]{8})(?:\.\d+)?(Z|[+-]\d\d:\d\d)$", started)
+    iso = found and found[1] + found[2].replace("Z", "+00:00")
+    since = moment(datetime.fromisoformat(iso).timestamp()) if iso else None
+    name, uuids = str(facts["Name"]).lstrip("/"), tuple(filter(None, kept.split(",")))
+    return RunningContainer(name, gpus_of(facts), uuids, user or None, since)
 
 
 def _unseen(told: Mapping[str, Sequence[str]], unread: Iterable[str]) -> str:
@@ -220,11 +212,11 @@ def _jobs(told: Mapping[str, Sequence[str]]) -> tuple[int | None, tuple[_Job, ..
     for line in told.get("node", ()):
         node, _, gres = line.partition("|")
         has, _, used = gres.partition("GresUsed=")
-        jobs = [job for text in told.get("job", ()) if (job := _job(text, node)).indices]
-        known = {index for job in jobs for index in job.indices}
-        hidden = tuple(index for index in _indices(used) if index not in known)
-        unknown = (_Job("?", None, hidden),) if hidden else ()
-        return sum(count(found[1]) or 0 for found in _GRES.finditer(has)), (*jobs, *unknown)
+        jobs = [job for text in told.get("job", ()) if (job := _job(text, node))[1]]
+        known = {index for _, indices in jobs for index in indices}
+        if hidden := tuple(index for index in _indices(used) if index not in known):
+            jobs.append((Claim("job", "?", None, None), hidden))
+        return sum(count(found[1]) or 0 for found in _GRES.finditer(has)), tuple(jobs)
     return None, ()
 
 
@@ -232,7 +224,8 @@ def _job(text: str, node: str) -> _Job:
     facts = dict(re.findall(r"(JobId|UserId)=([^\s(]+)", text)[::-1])  # the first counts
     places = re.findall(r"\bNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)", text)
     here = [gres for nodes, gres in places if nodes == node] or [gres for _, gres in places][:1]
-    return _Job(facts.get("JobId", "?"), facts.get("UserId"), tuple(_indices(" ".join(here))))
+    claim = Claim("job", facts.get("JobId", "?"), facts.get("UserId"), None)
+    return claim, tuple(_indices(" ".join(here)))
 
 
 def _indices(gres: str) -> Iterator[int]:
@@ -244,16 +237,6 @@ def _indices(gres: str) -> Iterator[int]:
                 yield from range(begin, min(end, begin + 1023) + 1)
 
 
-def _since(status: str, now: float) -> float | None:
-    told = re.search(
-        r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
-    )
-    if told is None:
-        return None
-    amount = count(told[1]) or 1
-    return now - amount * _SECONDS[told[2].lower()]
-
-
 def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
     """Return the UUIDs of those devices of the host that an engine's value names."""
     if value is None:
@@ -262,14 +245,6 @@ def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
     first = sorted(gpu.index for gpu in gpus)
     named = value.partition("device=")[2].strip("\"'").split(",")
     names = named if amount is None else list(map(str, first[:amount]))
-    return tuple(dict.fromkeys(uuid for name in names for uuid in _called(name, gpus)))
-
-
-def _called(name: str, gpus: Sequence[Gpu]) -> Iterator[str]:
-    place = found[1] if (found := _INDEX.fullmatch(name)) else name
-    for gpu in gpus:
-        for device in gpu.devices:
-            whole = place in (str(gpu.index), gpu.whole.uuid)
-            begins = len(name) > 7 and device.uuid.startswith(name)
-            if whole or place == device.place or begins:
-                yield device.uuid
+    places = (found[1] if (found := _INDEX.fullmatch(name)) else name for name in names)
+    devices = (device for place in places for _, some in called(place, gpus) for device in some)
+    return tuple(dict.fromkeys(device.uuid for device in devices))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.gpus.inventory import Device, Gpu, Inventory, in_line, users_of_all
+from jlremote.gpus.inventory import Device, Inventory, called, in_line, users_of_all
 from jlremote.gpus.leases import ahead
 from jlremote.text import one_line
 
@@ -45,7 +45,12 @@ def parse_request(text: str) -> GpuRequest:
         return GpuRequest("none" if bare == "none" else "all", bare)
     names = tuple(re.sub(r"\Adevice=", "", bare).split(","))
     if counted := re.fullmatch(r"(?:count=|auto:)?(\d{1,4})|auto", bare):
-        return _counted(bare, int(counted[1] or 1))
+        if count := int(counted[1] or 1):
+            return GpuRequest("free", bare, count=count)
+        raise Usage(
+            f"`--gpus {bare}` is a count; the first GPU is `--gpus device=0`",
+            hint="`--gpus none` takes no GPU",
+        )
     if all(_NAME.fullmatch(name) for name in names):
         return GpuRequest("named", bare, names=names)
     if re.match(r"[\"a-z]+=[^\s=]", bare):
@@ -72,15 +77,6 @@ def is_met(text: str, have: str | None) -> bool:
     return asked.kind == has.kind and (
         set(asked.names) == set(has.names) if asked.names else asked.text == has.text
     )
-
-
-def _counted(text: str, count: int) -> GpuRequest:
-    if count == 0:
-        raise Usage(
-            f"`--gpus {text}` is a count; the first GPU is `--gpus device=0`",
-            hint="`--gpus none` takes no GPU",
-        )
-    return GpuRequest("free", text, count=count)
 
 
 SHARE = "`--share-gpus` takes GPUs that are in use, too"
@@ -112,7 +108,15 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
     """
     if wanted.kind == "free":
         return _free(wanted.count, inventory, host, share=share)
-    return _named(wanted.names, inventory, host, share=share)
+    found = [device for name in wanted.names for device in _devices_called(name, inventory, host)]
+    _refuse_mixed(found, host)
+    busy = {device.uuid: device for device in found if device.in_use}
+    if busy and not share:
+        raise Busy(
+            f"in use on `{inventory.place(host)}`: {users_of_all(busy.values(), inventory.now)}",
+            hint=f"`--gpus auto` takes a free one; {SHARE}",
+        )
+    return _chosen(found)
 
 
 def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
@@ -131,7 +135,8 @@ def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | 
 
 
 def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen:
-    whole, parts = inventory.whole_gpus, inventory.mig_devices
+    parts = inventory.mig_devices
+    whole = tuple(gpu.whole for gpu in inventory.gpus if not gpu.failed and not gpu.mig)
     # A program sees either GPUs or MIG devices, so they are never mixed.
     enough = [kind for kind in (whole, parts) if len(kind) >= count]
     if not enough:
@@ -174,18 +179,6 @@ def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, h
     )
 
 
-def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool) -> Chosen:
-    found = [device for name in names for device in _devices_called(name, inventory, host)]
-    _refuse_mixed(found, host)
-    busy = {device.uuid: device for device in found if device.in_use}
-    if busy and not share:
-        raise Busy(
-            f"in use on `{inventory.place(host)}`: {users_of_all(busy.values(), inventory.now)}",
-            hint=f"`--gpus auto` takes a free one; {SHARE}",
-        )
-    return _chosen(found)
-
-
 def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
     """Refuse GPUs together with MIG devices, where an engine would give both.
 
@@ -203,38 +196,13 @@ def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
 
 
 def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device, ...]:
-    for gpu in inventory.gpus:
-        if name in (str(gpu.index), gpu.whole.uuid):
-            return _parts(gpu, host)
-    known = [(gpu, device) for gpu in inventory.gpus for device in gpu.devices]
-    found = [pair for pair in known if name in (pair[1].place, pair[1].uuid)]
-    found = found or [pair for pair in known if _begins(pair[1].uuid, name)]
+    found = called(name, inventory.gpus)
     if len(found) != 1:
         raise NotFound(
             f"there is no GPU `{name}` on `{inventory.place(host)}`",
             hint=_available(inventory, host),
         )
-    [(gpu, device)] = found
-    _refuse_failed(gpu, host)
-    return (device,)
-
-
-def _begins(uuid: str, name: str) -> bool:
-    long_enough = name.startswith(("GPU-", "MIG-")) and len(name) > len("GPU-") + 3
-    return long_enough and uuid.startswith(name)
-
-
-def _parts(gpu: Gpu, host: str) -> tuple[Device, ...]:
-    _refuse_failed(gpu, host)
-    if not gpu.devices:
-        raise NotFound(
-            f"GPU {gpu.index} of `{host}` is in MIG mode and has no MIG devices",
-            hint="`nvidia-smi mig -cgi … -C` on the host makes them; this needs root",
-        )
-    return gpu.devices
-
-
-def _refuse_failed(gpu: Gpu, host: str) -> None:
+    [(gpu, devices)] = found
     if gpu.failed:
         raise JlrError(
             f"GPU {gpu.index} of `{host}` fails: its driver answers with an error for "
@@ -242,6 +210,12 @@ def _refuse_failed(gpu: Gpu, host: str) -> None:
             hint=f"`nvidia-smi -q -i {gpu.index}` on the host shows what it says; a reset "
             "or a reboot may mend it. `--gpus auto` takes another one",
         )
+    if not devices:
+        raise NotFound(
+            f"GPU {gpu.index} of `{host}` is in MIG mode and has no MIG devices",
+            hint="`nvidia-smi mig -cgi … -C` on the host makes them; this needs root",
+        )
+    return devices
 
 
 def _chosen(devices: Collection[Device]) -> Chosen:

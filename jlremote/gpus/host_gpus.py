@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 
-from jlremote.gpus import snapshot_script, taking
-from jlremote.gpus.assigned import Within
+from jlremote.gpus import snapshot, taking
+from jlremote.gpus.assigned import RunningContainer
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, read
+from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing
 from jlremote.gpus.taking import ASK_SECONDS
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import startup_files, used_on
@@ -63,19 +63,13 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
     try:
         yield from own_gpus(link, seconds)
     except CannotAsk as failure:  # to the first question
-        yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
-
-
-def _watch_cluster(
-    link: Host, seconds: float, failure: CannotAsk, context: Context
-) -> Iterator[ClusterGpus]:
-    yield _of_cluster(link, failure)
-    while True:
-        threading.Event().wait(seconds)
-        try:
-            yield _of_cluster(link, failure)
-        except SchedulerSilent as silent:
-            context.progress.note(silent.message)
+        yield _of_cluster(link, failure)
+        while True:
+            threading.Event().wait(max(seconds, CLUSTER_SECONDS))
+            try:
+                yield _of_cluster(link, failure)
+            except SchedulerSilent as silent:
+                context.progress.note(silent.message)
 
 
 def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
@@ -91,20 +85,20 @@ def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
     for turn in count():
         threading.Event().wait(seconds)
         engines = None if given and turn % _LOOKS else engines_asked(link.name)
-        script = snapshot_script.snapshot(engines)
+        script = snapshot.snapshot_script(engines)
         printed = run_script(link, script, timeout=ASK_SECONDS).stdout
         if engines is not None:
             found = (each for each in printed.split(RECORD) if each.startswith(_CONTAINERS))
             given = next(found, given)
         try:
-            last = read(f"{printed}{given}{RECORD}", link.name).with_lost(last.gpus)
+            last = snapshot.read(f"{printed}{given}{RECORD}", link.name).with_lost(last.gpus)
         except CannotAsk as silent:
             last = last.unanswered(silent.message)
         yield last
 
 
 def ask(
-    host: Link, note: Callable[[str], object] | None = None, within: Within | None = None
+    host: Link, note: Callable[[str], object] | None = None, within: RunningContainer | None = None
 ) -> Inventory:
     """Return the GPUs of a host with their users, in one round trip; see `taking.ask`."""
     look = partial(taking.ask, host, engines_asked(host.name), note, within)
@@ -131,4 +125,4 @@ def engines_asked(host: str) -> tuple[Argv, ...]:
     the administrator for trying. Its password is not asked for, though the link may know it.
     """
     behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
-    return tuple(dict.fromkeys((*snapshot_script.EVERYBODYS, *behind_sudo)))
+    return tuple(dict.fromkeys((*snapshot.EVERYBODYS, *behind_sudo)))

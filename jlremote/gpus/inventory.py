@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from jlremote.gpus.leases import WaitingStart
+from jlremote.gpus.leases import Claim, Lease, WaitingStart
 from jlremote.text import one_line, size_in_words
 from jlremote.times import age, utc
 
@@ -31,20 +31,6 @@ class GpuProcess:
     user: str | None = None  # its user on the host; in a container often `root`
     container: str | None = None  # its container's name or the first digits of its id
     since: float | None = None  # its start, in seconds since the epoch by the host's clock
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A reservation of a device for a session, container or job."""
-
-    # By jlr: to a container that runs, a session of which only a lease is known, or a start under
-    # way. By others: to a container that runs, by its engine, or to a job of Slurm. A container
-    # with `all` GPUs reserves none.
-    kind: Literal["container", "session", "start", "assigned", "job", "all"]
-    name: str  # the container's, session's or job's
-    user: str | None  # the user who started it
-    since: float | None  # seconds since the epoch by the host's clock
-    lease: str | None = None  # the lease's name, if the claim comes from one
 
 
 @dataclass(frozen=True)
@@ -141,13 +127,17 @@ class Gpu:
         return busiest.state(None if self.mig else self.busy)
 
 
-@dataclass(frozen=True)
-class Unleased:
-    """A running container of this user without leases for its GPUs."""
+def called(name: str, gpus: Sequence[Gpu]) -> list[tuple[Gpu, tuple[Device, ...]]]:
+    """Return the devices of an index, a place, a UUID or how that begins, each with its GPU.
 
-    name: str
-    id: str  # the engine's
-    uuids: tuple[str, ...]
+    A GPU that is divided stands for all its MIG devices.
+    """
+    known: list[tuple[Gpu, tuple[Device, ...]]]
+    known = [(gpu, (device,)) for gpu in gpus for device in gpu.devices]
+    whole = [(gpu, gpu.devices) for gpu in gpus if name in (str(gpu.index), gpu.whole.uuid)]
+    exact = [(gpu, one) for gpu, one in known if name in (one[0].place, one[0].uuid)]
+    begun = [(gpu, one) for gpu, one in known if one[0].uuid.startswith(name)]
+    return whole[:1] or exact or (begun if len(name) > len("GPU-") + 3 else [])
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,8 @@ class Inventory:
     notes: tuple[str, ...] = ()  # further complaints of the driver
     dead_leases: tuple[str, ...] = ()  # names of this user's leases that no longer count
     queue: tuple[WaitingStart, ...] = ()  # the starts that wait for GPUs, the first first
-    unleased: tuple[Unleased, ...] = ()
+    # new leases for running containers of this user without any, by the engine's id
+    unleased: Mapping[str, Lease] = field(default_factory=dict)
     line: str = ""  # the name of the queue for these GPUs: their first one's UUID, and more
     container: str = ""  # the one whose own GPUs these are, empty for the host's
     unseen: str = ""  # why it cannot be told what containers and jobs have, empty if it can
@@ -181,10 +172,6 @@ class Inventory:
     @property
     def devices(self) -> tuple[Device, ...]:
         return tuple(device for gpu in self.gpus if not gpu.failed for device in gpu.devices)
-
-    @property
-    def whole_gpus(self) -> tuple[Device, ...]:
-        return tuple(gpu.whole for gpu in self.gpus if not gpu.failed and not gpu.mig)
 
     @property
     def mig_devices(self) -> tuple[Device, ...]:

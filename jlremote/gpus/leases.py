@@ -14,6 +14,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jlremote.place.host.shell_text import own_folder
 from jlremote.untrusted import count, moment, whole_number
@@ -66,16 +67,17 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class ListedLease:
-    """A lease as the host lists it."""
+class Claim:
+    """A reservation of a device for a session, container or job."""
 
-    name: str  # the link's
-    uuid: str  # the device's
-    session: str
-    owner: str  # the link's owner, a user of the host
-    since: float  # seconds since the epoch
-    settled: bool  # whether it lasts as long as a process; else its start is under way
-    holds: bool  # whether it still counts
+    # By jlr: to a container that runs, a session of which only a lease is known, or a start under
+    # way. By others: to a container that runs, by its engine, or to a job of Slurm. A container
+    # with `all` GPUs reserves none.
+    kind: Literal["container", "session", "start", "assigned", "job", "all"]
+    name: str  # the container's, session's or job's
+    user: str | None  # the user who started it
+    since: float | None  # seconds since the epoch by the host's clock
+    lease: str | None = None  # the lease's name, if the claim comes from one
 
 
 def make(lease: Lease, dead: Iterable[str]) -> str:
@@ -88,7 +90,7 @@ def make(lease: Lease, dead: Iterable[str]) -> str:
 
 def keep(lease: Lease, pid: int, process_start: str) -> str:
     """Return the script that lets a lease last as long as the process with this pid and start."""
-    return f"{ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease)}"
+    return f"{ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease.names)}"
 
 
 def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
@@ -104,17 +106,17 @@ pid=$({shlex.join(pid_argv)}) && process=$(cat "/proc/$pid/stat") || {{
 {_delete(lease.names)}exit; }}
 set -- ${{process##*) }}; shift 19
 target={shlex.quote(lease.target()[: -len("0:0")])}$pid:$1
-{_renew(lease)}"""
+{_renew(lease.names)}"""
 
 
-def _renew(lease: Lease) -> str:
-    """Replace a lease's links by links to `$target`, each in one step.
+def _renew(names: Iterable[str]) -> str:
+    """Replace links by links to `$target`, each in one step.
 
     Without `-T`, `mv` would move into a folder of the old target's name.
     """
     return "".join(
         f'ln -s "$target" {new} && {{ mv -fT {new} {old} || mv -f {new} {old}; }}\n'
-        for new, old in ((shlex.quote(f"new-{name}"), shlex.quote(name)) for name in lease.names)
+        for new, old in ((shlex.quote(f"new-{name}"), shlex.quote(name)) for name in names)
     )
 
 
@@ -133,8 +135,12 @@ def is_of(stat: str, start: str) -> bool:
     return stat.rpartition(")")[2].split()[19:20] == [start]
 
 
-def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
-    """Return a lease from the fields that `LIST` printed, `None` if they describe none."""
+def read(fields: Sequence[str], now: float, boot: str) -> tuple[str, Claim, bool] | None:
+    """Return a device's UUID, the claim of a lease to it, and whether that still counts.
+
+    `fields` are what `LIST` printed; `None` if they describe no lease. Its kind is `session` if it
+    lasts as long as a process, and `start` while that is under way.
+    """
     if len(fields) != 5:
         return None
     name, owner_and_time, target, process, _ = fields
@@ -147,9 +153,9 @@ def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
     _, session, of_boot, _, start = parts
     alive = is_of(process, start)
     fresh = -_AHEAD_SECONDS <= now - since <= LEASE_SECONDS
-    settled = start != "0"
-    holds = of_boot == boot and (alive if settled else fresh)
-    return ListedLease(name, uuid.replace("_", "/"), session, owner, since, settled, holds)
+    kind: Literal["session", "start"] = "start" if start == "0" else "session"
+    holds = of_boot == boot and (fresh if kind == "start" else alive)
+    return uuid.replace("_", "/"), Claim(kind, session, owner, since, name), holds
 
 
 # After so long without a sign of its start a place counts no more: time for a lost connection.
@@ -188,15 +194,11 @@ class QueueTicket:
 
     def stand(self) -> str:
         """Return the script that takes the place, or renews the sign that its start still waits."""
-        arrival, sign = map(shlex.quote, self._names)
-        begin = f"jlr:{self.session}:{self.boot}"
+        arrival, begin = shlex.quote(self._names[0]), f"jlr:{self.session}:{self.boot}"
         target = shlex.quote(f"{begin}:{self.count}:0")
         waits = shlex.quote(f"{begin}:{self.pid}:{self.process_start}")
-        new = shlex.quote(f"new-{self._names[1]}")
-        return (
-            f"{ENTER}ln -s {waits} {new} && {{ mv -fT {new} {sign} || mv -f {new} {sign}; }}\n"
-            f"[ -L {arrival} ] || ln -s {target} {arrival}\n"
-        )
+        renew = f"target={waits}\n{_renew(self._names[1:])}"
+        return f"{ENTER}{renew}[ -L {arrival} ] || ln -s {target} {arrival}\n"
 
     def leave(self) -> str:
         return f"{ENTER}rm -f -- {shlex.join(self._names)}\n"

@@ -24,7 +24,7 @@ from jlremote.hosts.links import (
     link_on,
     note_silent,
 )
-from jlremote.jupyter.presence import Presence, look
+from jlremote.jupyter.presence import look
 from jlremote.laptop import sessions
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import Value
@@ -57,8 +57,9 @@ def watch_pool(pool: str, seconds: float, context: Context) -> Iterator[list[_An
     pool).
     """
     hosts = [_WatchedHost(host) for host in settings.load().pool(pool)]
+    quiet = replace(context, asker=ASKS_NOTHING)
     for host in hosts:
-        host.watch(seconds, replace(context, asker=ASKS_NOTHING))
+        threading.Thread(target=host.watch, args=(seconds, quiet), daemon=True).start()
     until = time.monotonic() + POOL_SECONDS
     while True:
         for host in hosts:
@@ -80,8 +81,14 @@ class _WatchedHost:
         self._answered = time.monotonic()
 
     def watch(self, seconds: float, context: Context) -> None:
-        """Watch the host in a daemon thread."""
-        threading.Thread(target=self._watch, args=(seconds, context), daemon=True).start()
+        """Watch the host, without an end."""
+        while True:
+            try:
+                for found in own_gpus(_connected(self.name, context), seconds):
+                    self._note(_Answer(self.name, found))
+            except JlrError as error:
+                self._note(_Answer(self.name, None, error))
+            time.sleep(seconds)
 
     def answer(self, seconds: float) -> _Answer:
         """Return what was last known, with a note if more than `seconds` and some have passed."""
@@ -90,15 +97,6 @@ class _WatchedHost:
             return self.last
         silent = self.last.answer.unanswered(f"`{self.name}` does not answer about its GPUs")
         return _Answer(self.name, silent)
-
-    def _watch(self, seconds: float, context: Context) -> None:
-        while True:
-            try:
-                for found in own_gpus(_connected(self.name, context), seconds):
-                    self._note(_Answer(self.name, found))
-            except JlrError as error:
-                self._note(_Answer(self.name, None, error))
-            time.sleep(seconds)
 
     def _note(self, answer: _Answer) -> None:
         self.last, self._answered = answer, time.monotonic()
@@ -111,9 +109,8 @@ def _connected(host: str, context: Context) -> Link:
     return link
 
 
-# What a host has for a session: its GPUs, and its containers and sessions, `None` if no name was
-# asked for.
-_Room = tuple["Inventory | CannotAsk", "Presence | None"]
+# What a host has for a session: its GPUs, and whether it has a container of the name asked for.
+_Room = tuple["Inventory | CannotAsk", bool]
 
 
 def host_of_pool(
@@ -146,7 +143,7 @@ def host_of_pool(
         return named.pop()
     answers = ask_each(hosts, lambda host, its: _room(host, container, its), context)
     note_silent(answers, context)
-    having = [one.host for one in answers if _has(one, container)]
+    having = [one.host for one in answers if one.answer and one.answer[1]]
     if len(having) > 1:
         raise Usage(
             f"{' and '.join(f'`{host}`' for host in having)} each have a container `{container}`",
@@ -164,17 +161,13 @@ def _room(host: str, container: str | None, context: Context) -> _Room:
         gpus = ask(link)
     except CannotAsk as reason:
         gpus = reason
-    return gpus, None if container is None else look(link, engine_if_any(link))
-
-
-def _has(one: PoolAnswer[_Room], container: str | None) -> bool:
-    _, present = one.answer or (None, None)
-    if present is None:
-        return False
-    containers = [found.container for found in present.containers]
-    typed = {found.labels.get(TYPED_LABEL) for found in containers if found.is_session}
-    names = {found.name for found in containers} | {found.name for found in present.sessions}
-    return container in names | typed
+    if container is None:
+        return gpus, False
+    present = look(link, engine_if_any(link))
+    names = {found.name for found in present.sessions}
+    for found in (each.container for each in present.containers):
+        names |= {found.name, found.labels.get(TYPED_LABEL, "") if found.is_session else ""}
+    return gpus, container in names
 
 
 def _roomiest(

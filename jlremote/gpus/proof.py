@@ -66,39 +66,27 @@ def _parts(engine: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words)
 
 
-def fault(output: str, asked: int) -> str | None:
-    """Return why a container has fewer GPUs than it `asked` for, from the output of `PROOF`."""
-    told = records(output)
-    for name, *fields in told:
-        if name.strip() == "nvidia-smi":
+def seen(output: str, asked: int) -> tuple[int, str | None]:
+    """Return how many GPUs a container has, from the output of `PROOF`.
+
+    With it comes why these are fewer than it `asked` for, `None` if they are not.
+    """
+    told = [(name.strip(), fields) for name, *fields in records(output)]
+    has = 0
+    for name, fields in told:
+        if name == "nvidia-smi":
             status, said = fields[0], " ".join(fields[1:])
             if status != "0":
-                return f"`nvidia-smi` in it says `{one_line(said).rstrip('.') or 'nothing'}`"
-            return _fewer(_listed(said), asked)
-    devices = [fields[0] for name, *fields in told if name.strip() == "device"]
-    nvidia = [one for one in devices if one.startswith("/dev/nvidia")]
-    if nvidia and not any(name.strip() == "driver" for name, *_ in told):
-        return "it has their devices, and not the driver's `libcuda.so.1`"
-    # Only NVIDIA has a device for each GPU.
-    return _fewer(len(devices), asked if nvidia or not devices else 1)
-
-
-def surplus(output: str, asked: int) -> int:
-    """Return how many GPUs a container sees, 0 unless there are more than were `asked` for."""
-    told = [(name.strip(), fields) for name, *fields in records(output)]
-    smi = [fields for name, fields in told if name == "nvidia-smi"]
-    nvidia = [f for name, f in told if name == "device" and f[0].startswith("/dev/nvidia")]
-    sees = _listed(" ".join(smi[0][1:])) if smi and smi[0][0] == "0" else len(nvidia)
-    return sees if sees > asked else 0
-
-
-def _listed(said: str) -> int:
-    kinds = [line.split(maxsplit=1)[0] for line in said.splitlines() if line.strip()]
-    sliced = sum(pair == ("GPU", "MIG") for pair in pairwise(kinds))
-    return kinds.count("GPU") + kinds.count("MIG") - sliced
-
-
-def _fewer(has: int, asked: int) -> str | None:
-    if has >= asked:
-        return None
-    return f"it has {has or 'none'} of the {asked} that you asked for"
+                return 0, f"`nvidia-smi` in it says `{one_line(said).rstrip('.') or 'nothing'}`"
+            kinds = [line.split(maxsplit=1)[0] for line in said.splitlines() if line.strip()]
+            divided = sum(pair == ("GPU", "MIG") for pair in pairwise(kinds))
+            has = kinds.count("GPU") + kinds.count("MIG") - divided
+    devices = [fields[0] for name, fields in told if name == "device"]
+    nvidia = sum(device.startswith("/dev/nvidia") for device in devices)
+    if nvidia and not any(name == "driver" for name, _ in told):
+        return nvidia, "it has their devices, and not the driver's `libcuda.so.1`"
+    if devices and not nvidia:  # only NVIDIA has a device for each GPU
+        return 0, None
+    has = has or nvidia
+    few = f"it has {has or 'none'} of the {asked} that you asked for"
+    return has, few if has < asked else None

@@ -1,27 +1,120 @@
-"""The reader of the snapshot script's output: a host's GPUs at one moment."""
+"""A host's GPUs at one moment: the script that describes them, and the reader of its output.
+
+The script is one for `sh`, and changes nothing. It asks `nvidia-smi`, `/proc`, the engines and
+Slurm, and prints records.
+"""
 
 from __future__ import annotations
 
 import re
+import secrets
+import xml.etree.ElementTree as Xml
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from jlremote.errors import JlrError
 from jlremote.gpus import assigned, leases
-from jlremote.gpus.assigned import Within
-from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, Unleased
-from jlremote.gpus.leases import ListedLease
-from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
-from jlremote.place.host.contract import OddAnswer, understood
-from jlremote.place.host.contract import records as records_of
+from jlremote.gpus.assigned import RunningContainer
+from jlremote.gpus.inventory import Device, Gpu, GpuProcess, Inventory
+from jlremote.gpus.leases import Claim, Lease
+from jlremote.place.host import contract
+from jlremote.place.host.contract import PRINT_FIELD, PRINT_RECORD, OddAnswer, understood
+from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.text import one_line, printable
 from jlremote.untrusted import count, number, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-import xml.etree.ElementTree as Xml
+
+# Commands of container engines, as their argvs begin.
+Engines: TypeAlias = "Iterable[tuple[str, ...]]"
+EVERYBODYS: Engines = (("docker",), ("podman",))
+
+# Folders of `nvidia-smi` besides the PATH: NVIDIA's images, WSL, the driver container.
+_FOLDERS = (
+    "/usr/bin /usr/local/bin /usr/local/nvidia/bin /usr/lib/wsl/lib /run/nvidia/driver/usr/bin"
+)
+
+# An old nvidia-smi refuses the whole query for one unknown field; then the next list is asked.
+_BASIC = "index,uuid,name,memory.used,memory.total,utilization.gpu,temperature.gpu"
+GPU_FIELDS = (
+    f"{_BASIC},power.draw,power.limit,display_active,mig.mode.current",
+    f"{_BASIC},power.draw,power.limit",
+    _BASIC,
+)
+# The name comes last, as it alone may contain a comma.
+PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
+
+# Without persistence mode the driver begins anew for each question, a second or two for each GPU.
+ANSWER_SECONDS = 20
+
+_FUNCTIONS = f"""\
+{assigned.FUNCTIONS}exec 2>/dev/null
+LC_ALL=C; export LC_ALL
+clean() {{ {contract.TAKE_OUT}; }}
+say() {{ printf '%s{PRINT_FIELD}' "$@"; printf '{PRINT_RECORD}'; }}
+limit=; ! command -v timeout >/dev/null || limit=timeout
+! timeout -k 1 1 true || limit='timeout -k 2'
+ask_smi() {{ $limit ${{limit:+{ANSWER_SECONDS}}} "$smi" "$@"; }}
+csv=--format=csv,noheader,nounits
+smi=$(command -v nvidia-smi)
+for folder in {_FOLDERS}; do
+  [ -n "$smi" ] || [ ! -x "$folder/nvidia-smi" ] || smi=$folder/nvidia-smi
+done
+ask_gpus() {{
+  for fields in {" ".join(GPU_FIELDS)}; do
+    gpus=$(ask_smi --query-gpu="$fields" $csv 2>&1); status=$?
+    case $gpus in *'not a valid field'*) ;; *) break;; esac
+  done
+  say gpus "$fields" "$status" "$gpus"
+}}
+ask_processes() {{
+  processes=$(ask_smi --query-compute-apps={PROCESS_FIELDS} $csv | clean)
+  say processes "$processes"
+  pids=$(printf '%s\\n' "$processes" | cut -d, -f2)
+}}
+ask_slices() {{
+  case $gpus in *Enabled*) ;; *) return;; esac
+  list=$(ask_smi -L)
+  case $list in *MIG*) ;; *) return;; esac
+  document=$(ask_smi -q -x | clean)
+  say slices "$list" "$document"
+  pids="$pids $(printf '%s\\n' "$document" | sed -n 's/.*<pid>\\([0-9]*\\)<.*/\\1/p')"
+}}
+ask_owners() {{
+  pids=$(printf '%s\\n' $pids | grep -x '[0-9][0-9]*' | sort -u)
+  [ -n "$pids" ] || return
+  say owners "$(stat -c '%n %U' $(printf '/proc/%s ' $pids))" \\
+    "$(grep -aH . $(printf '/proc/%s/stat ' $pids) | clean)" \\
+    "$(grep -aH . $(printf '/proc/%s/cgroup ' $pids) | clean)"
+}}
+ask_all() {{
+  say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\
+    "$(id -un || id -u)" "$(getconf CLK_TCK || echo 100)"
+  [ -n "$smi" ] || {{ say missing; return; }}
+  ask_gpus
+  case $status in {TOOK_TOO_LONG}|137) return;; esac
+  ask_processes; ask_slices; ask_owners
+  say containers "$containers"
+  say cdi "$(cat /etc/cdi/* /var/run/cdi/* | grep -aoE '(GPU|MIG)-[0-9a-f-]+' | sort -u)"
+  {leases.LIST}
+}}
+"""
+
+
+def snapshot_script(engines: Engines | None = EVERYBODYS) -> str:
+    """Return the script that describes the GPUs once, with the containers of these engines.
+
+    Without `engines` neither containers nor jobs of Slurm are asked for.
+    """
+    if engines is None:
+        return f"{_FUNCTIONS}ask_all\n"
+    asked = "".join(f"list_containers {command_line(engine)}; " for engine in engines)
+    return f"{_FUNCTIONS}containers=$({asked}list_jobs)\nask_all\n"
+
 
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^()]+)\)")
 _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)\)")
@@ -29,7 +122,11 @@ _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)
 
 def read_mig(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
     """Return the MIG devices by their GPU's UUID; the place of each is its number on the GPU."""
-    known = {gpu.findtext("uuid", ""): gpu for gpu in _gpus(document)}
+    known: dict[str, Xml.Element] = {}
+    with suppress(Xml.ParseError, UnicodeError):
+        # The parser refuses entity bombs and fetches nothing.
+        gpus = Xml.fromstring(document).findall("gpu")  # noqa: S314
+        known = {gpu.findtext("uuid", ""): gpu for gpu in gpus}
     found: dict[str, list[Device]] = {}
     here = ""
     for line in listing.splitlines():
@@ -40,14 +137,6 @@ def read_mig(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
             described = _described(part, known[here]) if here in known else part
             found.setdefault(here, []).append(described)
     return {uuid: tuple(parts) for uuid, parts in found.items()}
-
-
-def _gpus(document: str) -> list[Xml.Element]:
-    try:
-        # The parser refuses entity bombs and fetches nothing.
-        return Xml.fromstring(document).findall("gpu")  # noqa: S314
-    except (Xml.ParseError, UnicodeError):
-        return []
 
 
 def _described(part: Device, gpu: Xml.Element) -> Device:
@@ -101,28 +190,14 @@ class NvidiaSmiSilent(CannotAsk):
     """`nvidia-smi` does not answer, so the host may have GPUs."""
 
 
-def read(output: str, host: str, within: Within | None = None) -> Inventory:
+def read(output: str, host: str, within: RunningContainer | None = None) -> Inventory:
     """Return the GPUs from the snapshot script's output, or only those of a container.
 
     Raises:
         CannotAsk: `nvidia-smi` is missing, fails, or does not answer in its own form.
     """
-    try:
-        with understood("`nvidia-smi`"):
-            return _read(output, host, within)
-    except OddAnswer as odd:
-        raise CannotAsk(odd.message, hint=odd.hint) from odd
-
-
-def _read(output: str, host: str, within: Within | None) -> Inventory:
-    records: dict[str, Sequence[str]] = {}
-    found_leases = []
-    for record in records_of(output):
-        name, *fields = record[:-1] or [""]
-        if name.strip() == "lease":
-            found_leases.append(fields)
-        else:
-            records[name.strip()] = fields
+    told = [(name.strip(), fields[:-1]) for name, *fields in contract.records(output)]
+    records = dict(told)
     if "host" not in records:
         raise CannotAsk(f"`{host}` did not answer about its GPUs")
     if "missing" in records:
@@ -130,7 +205,12 @@ def _read(output: str, host: str, within: Within | None) -> Inventory:
             f"there is no `nvidia-smi` on `{host}`",
             hint=f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it",
         )
-    return _Reading(records, host).inventory(found_leases, within)
+    try:
+        with understood("`nvidia-smi`"):
+            found_leases = [fields for name, fields in told if name == "lease"]
+            return _Reading(records, host).inventory(found_leases, within)
+    except OddAnswer as odd:
+        raise CannotAsk(odd.message, hint=odd.hint) from odd
 
 
 class _Reading:
@@ -142,17 +222,20 @@ class _Reading:
         self.now = _number(now) or 0.0
         self.born = self.now - (_number(uptime.partition(" ")[0]) or 0.0)
         self.ticks = _number(ticks) or 100.0
-        self.assigned = assigned.read(records.get("containers", [""])[0], self.now)
+        self.assigned = assigned.read(records.get("containers", [""])[0])
         self.containers = self.assigned.containers
 
-    def inventory(self, found_leases: Sequence[Sequence[str]], within: Within | None) -> Inventory:
+    def inventory(
+        self, found_leases: Sequence[Sequence[str]], within: RunningContainer | None
+    ) -> Inventory:
         gpus, notes = self._gpus()
         links = (fields for fields in found_leases if not leases.is_place(fields))
         parsed = (leases.read(fields, self.now, self.boot) for fields in links)
         listed = [lease for lease in parsed if lease]
         kept = self._claims(gpus, listed)
-        own = [lease for lease in listed if lease.owner == self.user]
-        leased = {lease.uuid for lease in own if lease.holds}
+        own = [lease for lease in listed if lease[1].user == self.user]
+        leased = {uuid for uuid, _, holds in own if holds}
+        dead = [str(claim.lease) for _, claim, holds in own if not holds]
 
         def claimed(device: Device) -> Device:
             claims = tuple(kept.get(device.uuid, ()))
@@ -163,39 +246,38 @@ class _Reading:
         first = there[0].whole.uuid if there else "none"
         # Others wait for the same GPUs, unless these are the container's alone.
         alone = within is not None and within.value != "all"
-        line = f"{first}.{within.container}" if within and alone else first
+        line = f"{first}.{within.name}" if within and alone else first
         queue, left = leases.read_queue(found_leases, line, self.now, self.boot)
-        dead = [name for name, owner in left.items() if owner == self.user]
+        dead += [name for name, owner in left.items() if owner == self.user]
         return Inventory(
             gpus=there,
             now=self.now,
             user=self.user,
             boot=self.boot,
             notes=notes,
-            dead_leases=(*(lease.name for lease in own if not lease.holds), *dead),
+            dead_leases=tuple(dead),
             queue=queue,
-            unleased=tuple(
-                Unleased(container.name, identity, container.kept)
+            unleased={
+                identity: Lease(container.name, container.kept, secrets.token_hex(4), self.boot)
                 for identity, container in self.containers.items()
                 if container.user == self.user and not leased.issuperset(container.kept)
-            ),
+            },
             line=line,
-            container=within.container if within else "",
+            container=within.name if within else "",
             unseen=self.assigned.unseen,
             cdi=frozenset(self.records.get("cdi", [""])[0].split()),
         )
 
     def _claims(
-        self, gpus: Sequence[Gpu], listed: Sequence[ListedLease]
+        self, gpus: Sequence[Gpu], listed: Sequence[tuple[str, Claim, bool]]
     ) -> Mapping[str, Sequence[Claim]]:
         claims: dict[str, list[Claim]] = defaultdict(list)
         for uuid, claim in self.assigned.claims(gpus):
             claims[uuid].append(claim)
-        for lease in (lease for lease in listed if lease.holds):
-            kind: Literal["session", "start"] = "session" if lease.settled else "start"
-            claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
-            if lease.session not in {c.name for c in claims[lease.uuid] if c.kind != "all"}:
-                claims[lease.uuid].append(claim)
+        for uuid, claim, holds in listed:
+            names = {other.name for other in claims[uuid] if other.kind != "all"}
+            if holds and claim.name not in names:
+                claims[uuid].append(claim)
         return claims
 
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:
@@ -231,6 +313,8 @@ class _Reading:
     ) -> Gpu:
         uuid, index = row["uuid"], whole_number(row["index"])
         mig = row.get("mig.mode.current") == "Enabled"
+        # Another sensor that cannot be read is unknown, and no failure.
+        memory = f"{row['memory.used']} {row['memory.total']}".lower()
         whole = Device(
             place=str(index),
             uuid=uuid,
@@ -254,7 +338,8 @@ class _Reading:
             power_limit=_number(row.get("power.limit", "")),
             mig=mig,
             slices=parts if mig else (),
-            failed=_fails(row),
+            failed=any(word in " ".join(row.values()).lower() for word in _LOST)
+            or any(word in memory for word in _UNREADABLE),
         )
 
     def _slice(self, part: Device, whole: Device, processes: Processes) -> Device:
@@ -278,20 +363,17 @@ class _Reading:
         owners, starts, groups = self.records.get("owners", ("", "", ""))
         start = "\n".join(_after(starts, f"/proc/{pid}/stat:"))
         ticks = start.rpartition(")")[2].split()[19:20]
+        group = "\n".join(_after(groups, f"/proc/{pid}/cgroup:"))
+        found = re.findall(r"[0-9a-f]{64}", group)
+        known = self.containers.get(found[0]) if found else None
         return GpuProcess(
             pid=pid,
             name=one_line(name).rpartition("/")[2] or "?",
             memory=memory,
             user=next(iter(_after(owners, f"/proc/{pid} ")), None),
-            container=self._container("\n".join(_after(groups, f"/proc/{pid}/cgroup:"))),
+            container=None if not found else known.name if known else found[0][:12],
             since=self.born + number(ticks[0]) / self.ticks if ticks else None,
         )
-
-    def _container(self, groups: str) -> str | None:
-        for identity in re.findall(r"[0-9a-f]{64}", groups):
-            known = self.containers.get(identity)
-            return known.name if known else identity[:12]
-        return None
 
 
 def _row(line: str, fields: str) -> dict[str, str] | None:
@@ -300,15 +382,6 @@ def _row(line: str, fields: str) -> dict[str, str] | None:
     if len(values) != len(names) or count(values[0]) is None:
         return None
     return dict(zip(names, values))  # noqa: B905  # Python 3.8 has no `strict`
-
-
-def _fails(row: Mapping[str, str]) -> bool:
-    """Return whether a GPU fails: a sensor that cannot be read is unknown, and no failure."""
-    every, memory = (
-        " ".join(values).lower()
-        for values in (row.values(), (row["memory.used"], row["memory.total"]))
-    )
-    return any(word in every for word in _LOST) or any(word in memory for word in _UNREADABLE)
 
 
 def _number(text: str) -> float | None:

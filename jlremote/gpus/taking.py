@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from jlremote.errors import Busy
 from jlremote.gpus import leases
-from jlremote.gpus.assigned import Within
+from jlremote.gpus.assigned import RunningContainer
 from jlremote.gpus.choice import Chosen, GpuRequest, choose, refuse_to_overtake
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
-from jlremote.gpus.snapshot import read
-from jlremote.gpus.snapshot_script import Engines, snapshot
+from jlremote.gpus.snapshot import Engines, read, snapshot_script
 from jlremote.place.host.contract import Host, attempt, run_script
 from jlremote.place.host.shell_text import command_line
 
@@ -36,7 +35,7 @@ class Wish:
     asked: GpuRequest
     engines: Engines  # the engines to ask for containers
     share: bool = False  # whether those that others use may be taken
-    within: Within | None = None  # the container whose own ones they are to be
+    within: RunningContainer | None = None  # the container whose own ones they are to be
 
     @property
     def count(self) -> int:
@@ -56,23 +55,22 @@ def ask(
     host: Host,
     engines: Engines,
     note: Callable[[str], object] | None = None,
-    within: Within | None = None,
+    within: RunningContainer | None = None,
 ) -> Inventory:
     """Return the GPUs of a host, or of a container, with their users, in one round trip.
 
     With `note` leases of this user's containers that are missing are made again, and told.
     """
     inventory = read(
-        run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name, within
+        run_script(host, snapshot_script(engines), timeout=ASK_SECONDS).stdout, host.name, within
     )
-    for one in inventory.unleased if note else ():
-        lease = Lease(one.name, one.uuids, secrets.token_hex(4), inventory.boot)
-        pid = ("inspect", "--format={{.State.Pid}}", one.id)
+    for identity, lease in inventory.unleased.items() if note else ():
+        pid = ("inspect", "--format={{.State.Pid}}", identity)
         asked = " || ".join(command_line((*engine, *pid)) for engine in engines)
         script = f"status=0\n{leases.keep_for(lease, ('sh', '-c', asked))}echo made\n"
         if note and run_script(host, script).stdout.strip():
             note(
-                f"the GPUs of `{one.name}` on `{host.name}` had lost their reservation "
+                f"the GPUs of `{lease.session}` on `{host.name}` had lost their reservation "
                 "and have it again; others may use them by now"
             )
     return inventory
@@ -116,11 +114,6 @@ def take(
     raise Busy(f"lost the race for GPUs on `{wish.host.name}`", hint="run the command again")
 
 
-def release(host: Host, lease: Lease) -> None:
-    """Delete a lease."""
-    attempt(host, leases.release(lease))
-
-
 def _leased(
     wish: Wish,
     chosen: Chosen,
@@ -130,7 +123,7 @@ def _leased(
 ) -> Taken | None:
     lease = Lease(wish.name, chosen.uuids, secrets.token_hex(4), inventory.boot)
     about_to_lease(lease)
-    again = snapshot(wish.engines)
+    again = snapshot_script(wish.engines)
     steps = {"lease": leases.make(lease, inventory.dead_leases), "gpus": again}
     done = wish.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
@@ -141,7 +134,7 @@ def _leased(
         return Taken(chosen, inventory)
     others = read(done["gpus"].stdout, wish.host.name, wish.within).without(lease.names)
     if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
-        release(wish.host, lease)
+        attempt(wish.host, leases.release(lease))
         return None
     return Taken(chosen, inventory, lease)
 

@@ -19,7 +19,7 @@ from jlremote.gpus.leases import Lease
 from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartContext
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.contract import Completed, attempt, run_script, understood
+from jlremote.place.host.contract import attempt, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.remote.sending import NO_PYTHON
 from jlremote.text import one_line
@@ -62,23 +62,18 @@ def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Take
     # What an earlier start of the session has left there gives way to it.
     earlier = {"earlier": _ending(start.name)} if holds else {}
     done = start.host.run({**earlier, "launch": kept_jobs.launch(job)})["launch"]
+    if done.status == kept_jobs.TAKEN:
+        hint = f"`jlr job rm {wish.host.name}/{start.name}` deletes it; or choose another name"
+        raise Busy(f"a job `{start.name}` already exists", hint=hint)
+    if done.status == NO_PYTHON:
+        raise no_python(wish.host.name)
     if done.status != 0:
-        raise _cannot_wait(start, done)
+        raise JlrError(f"cannot wait for GPUs on `{wish.host.name}`: {done.complaint}")
     taken = _await(start, wish)
     if start.request.notify:  # the person may have gone for a walk
         text = f"{how_many(wish.count)} became free: `{start.name}` begins"
         start.context.progress.announce(start.request.host, text)
     return taken
-
-
-def _cannot_wait(start: StartContext, done: Completed) -> JlrError:
-    host, name = start.request.host, start.name
-    if done.status == kept_jobs.TAKEN:
-        hint = f"`jlr job rm {host}/{name}` deletes it; or choose another name"
-        return Busy(f"a job `{name}` already exists", hint=hint)
-    if done.status == NO_PYTHON:
-        return no_python(host)
-    return JlrError(f"cannot wait for GPUs on `{host}`: {done.complaint}")
 
 
 def no_python(host: str) -> JlrError:
@@ -92,7 +87,10 @@ def no_python(host: str) -> JlrError:
 
 def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | None:
     """Take over the GPUs that an earlier start of the session holds, or with `--wait` its place."""
-    if not _may_be_there(start, inventory):
+    claims = {claim for device in inventory.devices for claim in device.claims if claim.lease}
+    there = {(claim.name, claim.user) for claim in claims}
+    there |= {(place.session, place.user) for place in inventory.queue}
+    if (start.name, inventory.user) not in there:
         return None
     waiter, alive = _look(start)
     if waiter is None or (alive and "held" not in waiter and start.request.wait is None):
@@ -112,7 +110,11 @@ def _await(start: StartContext, wish: Wish) -> Taken:
             with suppress(Unreachable):  # which is no reason to give up
                 waiter, alive = _look(start)
                 if waiter is None or not alive:
-                    raise _ended(start, waiter)
+                    attempt(start.host, _ending(start.name))
+                    if why := (waiter or {}).get("end"):
+                        again = "run the command again with a longer `--wait`"
+                        raise Busy(one_line(str(why)), hint=again)
+                    raise JlrError(f"the wait of `{start.name}` was ended on `{wish.host.name}`")
                 if "held" in waiter:
                     return _take_over(start, wish, waiter["held"])
                 place, why = waiter.get("place"), one_line(str(waiter.get("why", "")))
@@ -121,13 +123,6 @@ def _await(start: StartContext, wish: Wish) -> Taken:
                     shown = place
                 progress.advance(why if place is None else f"number {place}; {why}")
             time.sleep(LOOK_SECONDS)
-
-
-def _may_be_there(start: StartContext, inventory: Inventory) -> bool:
-    mine = (start.name, inventory.user)
-    claims = (claim for device in inventory.devices for claim in device.claims)
-    places = ((place.session, place.user) for place in inventory.queue)
-    return mine in places or mine in ((claim.name, claim.user) for claim in claims if claim.lease)
 
 
 def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
@@ -148,18 +143,10 @@ def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
     steps = {"end": _ending(start.name)}
     if word is not None:
         lease = Lease(start.name, chosen.uuids, word, boot or "")
-        start.undo.callback(taking.release, start.host, lease)
+        start.undo.callback(attempt, start.host, leases.release(lease))
         steps = {"lease": leases.keep(lease, 0, "0"), **steps}
     start.host.run(steps)
     return Taken(chosen, taking.ask(wish.host, wish.engines, within=wish.within), lease)
-
-
-def _ended(start: StartContext, waiter: dict[str, Any] | None) -> JlrError:
-    why = waiter.get("end") if waiter is not None else None
-    attempt(start.host, _ending(start.name))
-    if why is None:
-        return JlrError(f"the wait of `{start.name}` was ended on `{start.request.host}`")
-    return Busy(one_line(str(why)), hint="run the command again with a longer `--wait`")
 
 
 def _ending(name: str) -> str:

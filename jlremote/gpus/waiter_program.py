@@ -22,26 +22,18 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import leases, taking
-from jlremote.gpus.assigned import Within
-from jlremote.gpus.choice import CannotTell, Chosen, parse_request
+from jlremote.gpus.assigned import RunningContainer
+from jlremote.gpus.choice import CannotTell, parse_request
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease, QueueTicket, ahead
-from jlremote.gpus.snapshot import CannotAsk, read
-from jlremote.gpus.snapshot_script import snapshot
+from jlremote.gpus.snapshot import CannotAsk, read, snapshot_script
 from jlremote.gpus.taking import Taken, Wish, with_gpus
-from jlremote.place.host.contract import (
-    OUTPUT_BYTES,
-    SCRIPT_SECONDS,
-    Completed,
-    Steps,
-    attempt,
-    run_script,
-)
+from jlremote.place.host import contract
+from jlremote.place.host.contract import Completed, Steps, attempt, run_script
 from jlremote.place.host.process_mark import VARIABLE
 from jlremote.remote.orphans import facts
 from jlremote.times import in_words
@@ -59,7 +51,11 @@ class ThisHost:
     name: str
 
     def run(
-        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+        self,
+        steps: Steps,
+        *,
+        timeout: float = contract.SCRIPT_SECONDS,
+        limit: int = contract.OUTPUT_BYTES,
     ) -> dict[str, Completed]:
         """Run steps; scripts are given by stdin, as all users of the host can read arguments."""
         until, status, done = time.monotonic() + timeout, 0, {}
@@ -91,11 +87,10 @@ class Waiter:
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
         self._folder, self._plan = folder, plan
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
-        within = Within(*plan["within"]) if plan["within"] else None
+        within = RunningContainer(*plan["within"]) if plan["within"] else None
         self.host = ThisHost(plan["host"])
         self._wish = Wish(self.host, plan["name"], asked, engines, within=within)
         self._process = (os.getpid(), facts(os.getpid())[19])
-        self._state: dict[str, Any] = {}
         self.leases: list[Lease] = []
 
     def wait(self) -> Taken:
@@ -105,18 +100,22 @@ class Waiter:
             Busy: the time is over.
             NotFound: the host no longer has such GPUs.
         """
-        last, ticket = Busy(self._plan["why"]), None
+        wish, last = self._wish, Busy(self._plan["why"])
+        ticket = None
         until = time.monotonic() + self._plan["seconds"]
         try:
             while time.monotonic() < until:
                 with suppress(CannotAsk, CannotTell):
-                    ticket = ticket or self._new_ticket()
+                    if ticket is None:
+                        word = secrets.token_hex(4)
+                        now = taking.ask(wish.host, wish.engines, within=wish.within)
+                        who = (wish.name, wish.count, word, now.boot, *self._process)
+                        ticket = QueueTicket(now.line, *who)
                     inventory = self._stand(ticket)
                     place = len(ahead(inventory.queue, ticket.word)) + 1
-                    self._write({"place": place, "why": last.message})
                     try:
                         return taking.take(
-                            self._wish, ticket.word, self.leases.append, lambda _: None, inventory
+                            wish, ticket.word, self.leases.append, lambda _: None, inventory
                         )
                     except Busy as busy:
                         last = busy
@@ -127,14 +126,9 @@ class Waiter:
                 attempt(self.host, ticket.leave())
         raise Busy(f"no GPUs after {in_words(int(self._plan['seconds']))}: {last.message}")
 
-    def _new_ticket(self) -> QueueTicket:
-        wish, word = self._wish, secrets.token_hex(4)
-        now = taking.ask(wish.host, wish.engines, within=wish.within)
-        return QueueTicket(now.line, wish.name, wish.count, word, now.boot, *self._process)
-
     def _stand(self, ticket: QueueTicket) -> Inventory:
         wish = self._wish
-        steps = {"stand": ticket.stand(), "gpus": snapshot(wish.engines)}
+        steps = {"stand": ticket.stand(), "gpus": snapshot_script(wish.engines)}
         done = self.host.run(steps, timeout=taking.ASK_SECONDS)
         if done["stand"].status != 0:
             complaint = done["stand"].complaint
@@ -144,7 +138,10 @@ class Waiter:
     def become(self, taken: Taken, command: list[str]) -> NoReturn:
         chosen = taken.chosen
         self._keep(taken.lease)
-        self._begin(chosen)
+        (self._folder / "gpus").write_text(",".join(chosen.places), "utf-8")
+        with (self._folder / "began").open("r+") as began:  # its room on the disk was taken before
+            began.write(f"{time.time():.0f}\n")
+        (self._folder / "waiting").unlink()
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen.uuids)
         argv = [with_gpus(word, chosen) for word in command]
         # Python ignores these, and programs inherit what is ignored.
@@ -203,18 +200,9 @@ class Waiter:
             self.host.run({"keep": leases.keep(lease, *self._process)})
 
     def _write(self, state: dict[str, Any]) -> None:
-        if state == self._state:
-            return
-        self._state = state
         new = self._folder / ".waiting"
         new.write_text(json.dumps({**self._plan["first"], **state}), "ascii")
         new.replace(self._folder / "waiting")
-
-    def _begin(self, chosen: Chosen) -> None:
-        (self._folder / "gpus").write_text(",".join(chosen.places), "utf-8")
-        with (self._folder / "began").open("r+") as began:  # its room on the disk was taken before
-            began.write(f"{time.time():.0f}\n")
-        (self._folder / "waiting").unlink()
 
 
 def main(arguments: list[str]) -> int:
@@ -225,7 +213,7 @@ def main(arguments: list[str]) -> int:
     file.unlink()
     Path(sys.argv[0]).unlink()  # all modules are loaded
     for end in ENDS:
-        signal.signal(getattr(signal, end), _ended)
+        signal.signal(getattr(signal, end), lambda number, _: sys.exit(128 + number))
     waiter = Waiter(Path(folder), plan)
     try:
         taken = waiter.wait()
@@ -239,8 +227,4 @@ def main(arguments: list[str]) -> int:
         return failure.exit_code
     finally:
         for lease in waiter.leases:
-            taking.release(waiter.host, lease)
-
-
-def _ended(number: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)
+            attempt(waiter.host, leases.release(lease))

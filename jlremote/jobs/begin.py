@@ -16,8 +16,8 @@ from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.images import image_names
-from jlremote.jobs import begin_container, begin_process, begin_scheduled, command_file
-from jlremote.jobs.begin_process import ANOTHER_NAME
+from jlremote.jobs import begin_on_host, begin_scheduled, command_file
+from jlremote.jobs.begin_on_host import ANOTHER_NAME
 from jlremote.jobs.command_file import INTERPRETER
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import JobHandle, engine_of, find, is_taken
@@ -46,7 +46,7 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     runtime.check_name(typed)
     context = known_way(request.wanted.host, context)
     host = connect(link_to(request.wanted.host, context), context)
-    of_session = begin_process.session(request) is not None
+    of_session = begin_on_host.session(request) is not None
     if request.scheduled is None and runtime.has_containers and not of_session:
         choice = EngineChoice(request.wanted.runtime, request.wanted.sudo)
         runtime = Containers(engine_on(host, choice))
@@ -58,18 +58,16 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
         if request.scheduled is not None:
             begun = begin_scheduled.begin(start, request, request.scheduled)
         elif request.inside is None and runtime.has_containers:
-            start, starting = begin_container.begin(start, request)
+            start, starting = begin_on_host.begin_container(start, request)
         else:
-            begin_process.begin(start, request)
-        marks = {each.job.name: each.job.mark for each in begun} or {start.name: ""}
+            begin_on_host.begin_process(start, request)
+        marks = {each.job.name: each.job.mark for each in begun} or {start.name: start.mark}
         for name, mark in marks.items():
             undo.callback(job_records.delete, host.name, name)
             job_records.save(_record(start, name, mark))
         if begun:
             return begun
-        handle = find(f"{host.name}/{start.name}", context)
-        job_records.save(_record(start, start.name, handle.job.mark))
-        return [replace(handle, starting=starting)]
+        return [replace(find(f"{host.name}/{start.name}", context), starting=starting)]
 
 
 def check(request: RunRequest) -> Runtime:
@@ -87,7 +85,7 @@ def _runtime(request: RunRequest) -> Runtime:
     if request.scheduled is not None:
         chosen = "none" if request.wanted.image is None else request.wanted.runtime
         return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
-    if (known := begin_process.session(request)) is not None:
+    if (known := begin_on_host.session(request)) is not None:
         return runtime_of(known)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_images:
@@ -112,18 +110,15 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
             "there, and redirect it in the command",
         )
     own = request.inside is None and runtime.has_containers
-    if not own and (request.interactive or request.terminal):
-        raise _only_in_containers(request)
-
-
-def _only_in_containers(request: RunRequest) -> Usage:
+    if own or not (request.interactive or request.terminal):
+        return
     host, inside = request.wanted.host, request.inside
     place = host_word(host) if inside is None else f"{host}/{inside}"
     if inside is None and request.wanted.image is not None:  # an image that is a file
         place = "SESSION"
     keep = ("--keep",) if request.terminal else ()
     line = shlex.join(("jlr", "shell", place, *keep, "--", *request.command))
-    return Usage(
+    raise Usage(
         f"`-{'t' if request.terminal else 'i'}` is for a job in a new container",
         hint=f"`{line}` {'keeps it in tmux' if request.terminal else 'passes stdin to it'}",
     )

@@ -11,7 +11,7 @@ from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
-from jlremote.jobs.begin_process import ANOTHER_NAME, DISK_HINT
+from jlremote.jobs.begin_on_host import ANOTHER_NAME, DISK_HINT
 from jlremote.jobs.command_file import as_typed
 from jlremote.jobs.known_jobs import SCHEDULED, JobHandle
 from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
@@ -59,6 +59,10 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
     options, command = start.request.options, request.command
     plain, private = variables.parted(dict(item.split("=", 1) for item in options.environment))
+    indices: tuple[int, ...] = ()
+    if how.resources.array is not None:
+        limit = run_script(start.host, SLURM.array_limit()).stdout
+        indices = launchers.indices(how.resources.array, limit)
     if how.ranks is not None:
         command = launchers.task(command, how.ranks)
     if start.runtime.has_images:
@@ -73,7 +77,7 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         new_plan(start, how, command, as_typed(request.command), private),
         ranks=how.ranks,
         remove=request.remove,
-        indices=_indices(start, how.resources.array),
+        indices=indices,
     )
 
 
@@ -95,12 +99,6 @@ def new_plan(
         first=first,
         key=key,
     )
-
-
-def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
-    if array is None:
-        return ()
-    return launchers.indices(array, run_script(start.host, SLURM.array_limit()).stdout)
 
 
 def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:

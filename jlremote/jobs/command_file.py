@@ -60,16 +60,20 @@ def as_typed(command: Sequence[str]) -> str:
 
 def with_place(request: RunRequest, runtime: Runtime) -> RunRequest:
     """Return the request of a notebook with the place of its copy, as `jlr cp` calls that."""
-    place = _place(request, runtime)
-    if place is None or not is_notebook(request.command):
+    host, inside = request.wanted.host, request.inside
+    if not is_notebook(request.command) or (inside is None and runtime.has_images):
         return request
+    place = host_word(host) if inside is None else f"{host}/{inside}"
     options = request.wanted.options
     options = replace(options, environment=(*options.environment, f"{PLACE}={place}"))
     return replace(request, wanted=replace(request.wanted, options=options))
 
 
-def of_this_machine(command: Sequence[str]) -> str | None:
-    """Return the script or notebook of a command, as typed, if that is a file here."""
+def not_sent(command: Sequence[str], codes: Sequence[int]) -> str | None:
+    """Return a note about a file of this machine that was not found there, as the codes say.
+
+    The file is the script or notebook of the command, as typed.
+    """
     typed = None
     if is_notebook(command):
         typed = command[3]
@@ -77,17 +81,6 @@ def of_this_machine(command: Sequence[str]) -> str | None:
         typed = command[0]
     elif INTERPRETER.fullmatch(command[0]) and not {"-c", "-m"} & set(command):
         typed = next((word for word in command[1:] if word.endswith(_SCRIPTS)), None)
-    return typed if typed and Path(typed).is_file() else None
-
-
-def not_sent(command: Sequence[str], codes: Sequence[int]) -> str | None:
-    """Return a note about a file of this machine that was not found there, as the codes say."""
-    typed = of_this_machine(command) if _NOT_FOUND & set(codes) else None
-    return typed and f"`{typed}` is a file of this machine: `--sync .` sends this folder first"
-
-
-def _place(request: RunRequest, runtime: Runtime) -> str | None:
-    host = request.wanted.host
-    if request.inside is not None:
-        return f"{host}/{request.inside}"
-    return None if runtime.has_images else host_word(host)
+    if not typed or not _NOT_FOUND & set(codes) or not Path(typed).is_file():
+        return None
+    return f"`{typed}` is a file of this machine: `--sync .` sends this folder first"

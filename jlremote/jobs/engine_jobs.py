@@ -103,14 +103,12 @@ def _beyond(show: str, stdout: int, stderr: int) -> str:
 
 @understood("the container engine")
 def read(printed: str) -> list[Job]:
-    """Return the jobs that the script of `tell` printed."""
-    return [_job(each) for each in document(printed or "[]") if _is_job(each)]
+    """Return the jobs that the script of `tell` printed.
 
-
-def _is_job(inspected: Mapping[str, Any]) -> bool:
-    """Check that jlr made the container: a label of an image names no container of its own."""
-    labels, name = inspected["Config"].get("Labels") or {}, inspected["Name"].lstrip("/")
-    return is_name(name) and labels.get(JOB_LABEL) == name
+    Only of containers that jlr made: a label of an image names no container of its own.
+    """
+    jobs = [(_job(each), each["Name"].lstrip("/")) for each in document(printed or "[]")]
+    return [job for job, name in jobs if is_name(name) and job.name == name]
 
 
 def _job(inspected: Mapping[str, Any]) -> Job:
@@ -140,6 +138,5 @@ def _job(inspected: Mapping[str, Any]) -> Job:
 
 def _seconds(stamp: str | None) -> float | None:
     """Return seconds since the epoch, `None` for the year 1."""
-    if not stamp or stamp.startswith("0001"):
-        return None
-    return moment(datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp())
+    stamp = re.sub(r"\.\d+", "", stamp or "0001-01-01T00:00:00Z")
+    return moment(datetime.fromisoformat(stamp).timestamp())

@@ -14,6 +14,7 @@ from jlremote import times
 from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.rollback import on_ctrl_c
+from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.link.client.link import Link
@@ -97,7 +98,12 @@ class _Watch:
 
     def to_the_end(self) -> int:
         """Show all output; return the exit code, or raise that it is not known."""
-        self._wait_begun()
+        if self.handle.job.state in ("waiting", "unknown"):
+            self.queued = True
+            self._reached(lambda: wait_begun(self.handle, self._context.progress.note))
+            if isinstance(self.handle.backend, ProcessJobs):
+                self.handle = self._reached(self.handle.begun)
+            self.queued = False
         name, backend = self.handle.job.name, self.handle.backend
         while True:
             self._print(backend.follow)
@@ -107,25 +113,12 @@ class _Watch:
                 break
             threading.Event().wait(AGAIN_SECONDS)
         self._print(backend.rest)
-        if job.exit_code is None and job.state == "ended" and not self._cancelled:
-            raise JlrError(f"`{name}` ended: {job.detail}")
         if job.exit_code is None and not self._cancelled:
-            raise JlrError(f"it is not known how `{name}` ended: {job.detail}")
+            how = "" if job.state == "ended" else "it is not known how "
+            raise JlrError(f"{how}`{name}` ended: {job.detail}")
         if job.detail or job.exit_code is None:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
         return INTERRUPTED if job.exit_code is None else job.exit_code
-
-    def _wait_begun(self) -> None:
-        handle, note = self.handle, self._context.progress.note
-        if handle.job.state not in ("waiting", "unknown"):
-            return
-        self.queued = True
-        if isinstance(backend := handle.backend, ScheduledJobs):
-            self._reached(lambda: wait_begun(handle, backend, note))
-        elif isinstance(backend, ProcessJobs):
-            self._reached(lambda: _wait_for_gpus(handle, backend, note))
-            self.handle = self._reached(handle.begun)
-        self.queued = False
 
     def _print(self, script: Callable[[str, int, int], str]) -> None:
         """Show the new output that a script prints; begin again after a loss."""
@@ -159,12 +152,10 @@ class _Watch:
         self._interrupts += 1
         if self._interrupts > 2:
             raise KeyboardInterrupt
-        message = (
-            f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it"
-            if self._interrupts == 1
-            else f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone"
-        )
-        self._send(message, backend.signal(key, "INT" if self._interrupts == 1 else "KILL"))
+        signal, message = "INT", f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it"
+        if self._interrupts == 2:
+            signal, message = "KILL", f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone"
+        self._send(message, backend.signal(key, signal))
 
     def _is_left(self) -> bool:
         """Ask whether the job goes on without this command; Ctrl-C meanwhile says no."""
@@ -207,30 +198,24 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
         threading.Event().wait(pause)
 
 
-def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
-    """Wait until a job begins or ends; note why it waits whenever that changes.
+def wait_begun(handle: JobHandle, note: Note) -> None:
+    """Wait until a job begins or ends; note why it waits, whenever that or its place changes.
 
     Raises:
         Unreachable: the connection broke.
     """
-    noted = ""
+    backend, noted = handle.backend, ""
+    assert not isinstance(backend, ContainerJobs), "such a job waits as a process"
     for printed in groups(handle.host, backend.waiting(handle.job.key)):
-        reason, reserved = _reason(handle, printed)
-        if reason and reason != noted:
-            sooner = _sooner(handle) if reserved else ""
-            note(f"`{handle.selector}` {reason}{sooner}")
-            noted = reason
-
-
-def _wait_for_gpus(handle: JobHandle, backend: ProcessJobs, note: Note) -> None:
-    """Wait until a job has its GPUs or ends; note each change of its place in the queue."""
-    noted = ""
-    for printed in groups(handle.host, backend.waiting(handle.job.key)):
-        waits = kept_jobs.waits(printed)
-        position = waits.partition(":")[0]
-        if waits and position != noted:
-            note(f"`{handle.selector}` waits, {waits}")
-            noted = position
+        if isinstance(backend, ScheduledJobs):
+            reason, reserved = _reason(handle, printed)
+            changed = reason
+        else:
+            waits, reserved = kept_jobs.waits(printed), False
+            reason, changed = waits and f"waits, {waits}", waits.partition(":")[0]
+        if reason and changed != noted:
+            note(f"`{handle.selector}` {reason}{_sooner(handle) if reserved else ''}")
+            noted = changed
 
 
 def groups(link: Link, script: str) -> Iterator[str]:
@@ -247,7 +232,7 @@ def groups(link: Link, script: str) -> Iterator[str]:
 
 
 def _reason(handle: JobHandle, printed: str) -> tuple[str, bool]:
-    """Return why a job waits, and whether maintenance may be the reason; empty if it does not."""
+    """Return why a job waits, empty if it does not, and whether maintenance may be the reason."""
     try:
         job = read_queue(printed).get(handle.job.job or "")
     except SchedulerSilent as silent:

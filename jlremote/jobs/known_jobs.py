@@ -34,6 +34,7 @@ COMMAND_NOT_FOUND = 127
 STOP_SECONDS = 120.0  # a scheduler waits with SIGKILL for as long as its site has chosen
 SCHEDULED = ScheduledJobs()
 
+Backend = ContainerJobs | ProcessJobs | ScheduledJobs
 Show = Callable[[str, bytes], None]  # given `stdout` or `stderr`, and a piece of it
 
 
@@ -46,7 +47,7 @@ class JobHandle:
     """A job, with the link to its host and the backend that runs it there."""
 
     host: Link
-    backend: ContainerJobs | ProcessJobs | ScheduledJobs
+    backend: Backend
     job: Job
     starting: str = ""  # the script that shows its terminal from the beginning, if it has one
 
@@ -58,9 +59,7 @@ class JobHandle:
         """Ask the host for the present state."""
         engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
         job = _one(self.host, engine, self.job.name).job
-        if job.key != self.job.key:
-            raise self._replaced()
-        self._check_same(job)
+        self._check_same(job, replaced=job.key != self.job.key)
         return job
 
     def begun(self) -> JobHandle:
@@ -69,12 +68,10 @@ class JobHandle:
         self._check_same(later.job)
         return later
 
-    def _check_same(self, job: Job) -> None:
-        if self.job.mark and job.mark and job.mark != self.job.mark:
-            raise self._replaced()
-
-    def _replaced(self) -> NotFound:
-        return NotFound(f"the job `{self.selector}` was deleted, and another has its name now")
+    def _check_same(self, job: Job, *, replaced: bool = False) -> None:
+        if replaced or (self.job.mark and job.mark and job.mark != self.job.mark):
+            what = f"the job `{self.selector}` was deleted, and another has its name now"
+            raise NotFound(what)
 
 
 def find(selector: str | None, context: Context) -> JobHandle:
@@ -208,7 +205,12 @@ def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]
     Raises:
         JlrError: it does not end, or the person said no.
     """
-    destruction.confirm(_planned(handle, request), context, yes=request.yes)
+    state = "waiting" if handle.job.waits_for_gpus else "running"
+    runs = f"the {state} job {handle.selector}: {one_line(handle.job.command)}"
+    losses = [runs] if request.destroys and not handle.job.over else []
+    losses += [f"the output and exit code of {handle.selector}"] if request.remove else []
+    question = f"{'Delete' if request.remove else 'Kill'} the job {handle.selector}?"
+    destruction.confirm(Destruction(question, tuple(losses)), context, yes=request.yes)
     done = []
     if not handle.job.over:
         text = handle.backend.stop(handle.job.key, force=request.force)
@@ -232,15 +234,6 @@ def _begun(handle: JobHandle) -> JobHandle | None:
         later = handle.begun()
         return later if later.job.key != handle.job.key else None
     return None
-
-
-def _planned(handle: JobHandle, request: StopRequest) -> Destruction:
-    state = "waiting" if handle.job.waits_for_gpus else "running"
-    runs = f"the {state} job {handle.selector}: {one_line(handle.job.command)}"
-    losses: tuple[str, ...] = (runs,) if request.destroys and not handle.job.over else ()
-    losses += (f"the output and exit code of {handle.selector}",) if request.remove else ()
-    question = f"{'Delete' if request.remove else 'Kill'} the job {handle.selector}?"
-    return Destruction(question, losses)
 
 
 def remove(handle: JobHandle) -> None:
@@ -299,32 +292,29 @@ def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Job
     Raises:
         EngineRefused: no process job was found, and the engine does not list its containers.
     """
-    processes = ProcessJobs()
-    in_containers = None if engine is None else ContainerJobs(engine)
-    steps = {
-        "clock": "date +%s",
-        "processes": processes.tell(name),
-        "scheduled": SCHEDULED.tell(name),
+    backends: dict[str, Backend] = {"processes": ProcessJobs(), "scheduled": SCHEDULED}
+    if engine is not None:
+        backends["containers"] = ContainerJobs(engine)
+    tell = {step: backend.tell(name) for step, backend in backends.items()}
+    answers = host.run({"clock": "date +%s", **tell})
+    jobs = {
+        "processes": kept_jobs.read(answers["processes"].stdout),
+        "scheduled": SCHEDULED.read(answers["scheduled"].stdout),
     }
-    if in_containers is not None:
-        steps["containers"] = in_containers.tell(name)
-    answers = host.run(steps)
+    if engine is not None and (answer := answers["containers"]).status == 0:
+        jobs["containers"] = engine_jobs.read(answer.stdout)
+        names = {job.name for job in jobs["containers"]}
+        # A job that waited is listed twice for a moment, until its container is all of it.
+        jobs["processes"] = [
+            job for job in jobs["processes"] if not (job.waits_for_gpus and job.name in names)
+        ]
+    elif engine is not None and answer.status != COMMAND_NOT_FOUND and not any(jobs.values()):
+        why = engine_error(engine, answer)
+        raise EngineRefused(why.message, hint=why.hint)
     now = moment(answers["clock"].stdout)
-    own = kept_jobs.read(answers["processes"].stdout)
-    handles = [JobHandle(host, processes, job.by_our_clock(now)) for job in own]
-    queued = SCHEDULED.read(answers["scheduled"].stdout)
-    handles += [JobHandle(host, SCHEDULED, job) for job in queued]
-    if in_containers is not None:
-        answer = answers["containers"]
-        if answer.status == 0:
-            jobs = [job.by_our_clock(now) for job in engine_jobs.read(answer.stdout)]
-            names = {job.name for job in jobs}
-            # A job that waited is listed twice for a moment, until its container is all of it.
-            handles = [
-                each for each in handles if not (each.job.waits_for_gpus and each.job.name in names)
-            ]
-            handles += [JobHandle(host, in_containers, job) for job in jobs]
-        elif answer.status != COMMAND_NOT_FOUND and not handles:
-            why = engine_error(in_containers.engine, answer)
-            raise EngineRefused(why.message, hint=why.hint)
+    handles = [
+        JobHandle(host, backends[step], job if step == "scheduled" else job.by_our_clock(now))
+        for step, found in jobs.items()
+        for job in found
+    ]
     return sorted(handles, key=lambda each: -(each.job.since or 0.0))

@@ -26,16 +26,8 @@ from jlremote.place.clusters.last_states import JobEnding, read_ending
 from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY, QueuedJob, SchedulerSilent
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import explain, read_queue, unfinished_code
-from jlremote.place.host.contract import (
-    GROUP,
-    PRINT_FIELD,
-    PRINT_FILE,
-    PRINT_GROUP,
-    PRINT_RECORD,
-    TAKE_OUT,
-    records,
-    understood,
-)
+from jlremote.place.host import contract
+from jlremote.place.host.contract import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.place.host.job import FolderJobs, Job
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from jlremote.place.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
@@ -44,6 +36,7 @@ from jlremote.untrusted import moment, whole_number
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 _ID = '"$id"'  # shell text
+_CANCEL = f"(\n{SLURM.cancel(_ID)}\n)"
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
 _FILES = ("command", "asked", "rm", "mark", "id", "submitted", "began", "exit", "ending")
 # Prints something once a job must be in the queue, unless its submission was cut off.
@@ -125,7 +118,7 @@ class ScheduledJobs(FolderJobs):
             f"{self.folder(plan.names[0])}"
             f'ours() {{ [ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ]; }}\nours || exit 0\n'
             f"found=$(\n{SLURM.search(plan.full_name)}) || exit\n"
-            f"for id in $found; do {self._cancel()}\ndone\n"
+            f"for id in $found; do {_CANCEL}\ndone\n"
             f"for name in {shlex.join(plan.names)}; do\n"
             f'directory={self.root}/$name; ! ours || rm -rf -- "$directory"\ndone\n'
         )
@@ -138,7 +131,7 @@ class ScheduledJobs(FolderJobs):
         accounted = SLURM.accounted(_ID)
         return f"""\
 date +%s; printf '{PRINT_GROUP}'
-{PRINT_FILE}{_OVER}{account}opened=
+{contract.PRINT_FILE}{_OVER}{account}opened=
 for directory in {folders}; do
   [ -e "$directory/command" ] || continue
   account
@@ -152,7 +145,7 @@ done 2>/dev/null
 printf '{PRINT_GROUP}'
 [ -n "$opened" ] || exit 0
 asked=$(
-{self._ask()})
+{last_states.ask(self.root)})
 printf '%s\\n{PRINT_GROUP}' "$asked"
 separator=$(printf '{PRINT_FIELD}')
 whole=$(printf '%s\\n' "$asked" | {SLURM.answer()})
@@ -165,12 +158,6 @@ $id$separator"*) continue;; esac
   printf '{PRINT_RECORD}'
 done
 """
-
-    def _ask(self) -> str:
-        return last_states.ask(self.root)
-
-    def _cancel(self) -> str:
-        return f"(\n{SLURM.cancel(_ID)}\n)"
 
     def waiting(self, key: str) -> str:
         """Return the script that prints the queue now and then, until the job begins or ends.
@@ -200,7 +187,7 @@ while {condition}; do
   if [ "$turns" -ge "$next" ]; then
     id=$(cat "$directory/id" 2>/dev/null)
     asked=$(
-{self._ask()})
+{last_states.ask(self.root)})
 {then}    case $(printf '%s\\n' "$asked" | {SLURM.answer()}) in
     ''|*"
 $id$separator"*) ;;
@@ -230,12 +217,35 @@ done
         return (
             f'{self.folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
             '[ -n "$id" ] || { echo "it is just being submitted" >&2; exit 1; }\n'
-            f"asks() {{\n{ask}\n}}\n{kill}{self._cancel()} || exit\nasks\n{wait}"
+            f"asks() {{\n{ask}\n}}\n{kill}{_CANCEL} || exit\nasks\n{wait}"
             f'rm -f "$directory/.variables" {KEY}\n'
         )
 
     def read(self, printed: str) -> list[Job]:
-        return _read(printed)
+        """Return the jobs as their folders, the queue and the accounting tell them together."""
+        with contract.understood("the shell"):
+            now, _, rest = printed.partition(contract.GROUP)
+            folders, _, rest = rest.partition(contract.GROUP)
+            asked, _, accounted = rest.partition(contract.GROUP)
+            queue: Mapping[str, QueuedJob] = {}
+            silence = None
+            try:
+                queue = read_queue(asked)
+            except SchedulerSilent as silent:
+                silence = silent.message
+            live = SLURM.live_states
+            ends = {
+                id_: words
+                for id_, words in contract.records(accounted)
+                if words and not words.startswith(live)
+            }
+            jobs = [
+                _job(fields, queue, ends, silence)
+                for fields in contract.records(folders)
+                if is_name(fields[0].removesuffix(FOLLOWS))
+            ]
+        clock = moment(now)
+        return [job.by_our_clock(clock) for job in jobs]
 
 
 def _files(plan: ScheduledPlan) -> str:
@@ -264,8 +274,6 @@ def _files(plan: ScheduledPlan) -> str:
 
 
 def _others(plan: ScheduledPlan) -> str:
-    if not plan.indices:
-        return ""
     return f"""\
 for index in {" ".join(map(str, plan.indices[1:]))}; do
   if complaint=$(mkdir "$base-$index" 2>&1); then :
@@ -278,44 +286,14 @@ done
 
 
 def _identified(plan: ScheduledPlan) -> str:
-    if not plan.indices:
-        return """\
-date +%s >"$directory/submitted"
-printf '%s\\n' "$id" | cat >"$directory/id" || no_folder
-cat "$directory/id"
-"""
     return f"""\
-for index in {" ".join(map(str, reversed(plan.indices)))}; do
-  date +%s >"$base-$index/submitted"
-  printf '%s_%s\n' "$id" "$index" | cat >"$base-$index/id" || no_folder
+for index in {" ".join(map(str, reversed(plan.indices))) or "''"}; do
+  directory=$base${{index:+-$index}}
+  date +%s >"$directory/submitted"
+  printf '%s\\n' "$id${{index:+_$index}}" | cat >"$directory/id" || no_folder
 done
 cat "$directory/id"
 """
-
-
-def _read(printed: str) -> list[Job]:
-    """Return the jobs as their folders, the queue and the accounting tell them together."""
-    with understood("the shell"):
-        now, _, rest = printed.partition(GROUP)
-        folders, _, rest = rest.partition(GROUP)
-        asked, _, accounted = rest.partition(GROUP)
-        queue: Mapping[str, QueuedJob] = {}
-        silence = None
-        try:
-            queue = read_queue(asked)
-        except SchedulerSilent as silent:
-            silence = silent.message
-        live = SLURM.live_states
-        ends = {
-            id_: words for id_, words in records(accounted) if words and not words.startswith(live)
-        }
-        jobs = [
-            _job(fields, queue, ends, silence)
-            for fields in records(folders)
-            if is_name(fields[0].removesuffix(FOLLOWS))
-        ]
-    clock = moment(now)
-    return [job.by_our_clock(clock) for job in jobs]
 
 
 def _job(

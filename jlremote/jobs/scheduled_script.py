@@ -114,6 +114,14 @@ def job_script(plan: ScheduledPlan) -> str:
     once, over = _REMOVE, ""
     if SLURM.requeues(plan.resources):
         once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", SLURM.put_back())
+    before = [plan.first]
+    if plan.modules:
+        load = f"module load {shlex.join(plan.modules)}"
+        failed = shlex.quote(f"jlr: `{load}` failed")
+        failed = f'{{ status=$?; echo {failed} >&2; exit "$status"; }}'
+        before.insert(0, f"{_BEFORE}{load} || {failed}{_CHANGED}")
+    if plan.workdir is not None:
+        before.append(f"cd -- {typed_path(plan.workdir)} || exit")
     if plan.ranks is None:
         command = f"exec {command_line(plan.argv)}"
     else:
@@ -121,7 +129,7 @@ def job_script(plan: ScheduledPlan) -> str:
     begin = _BEGIN.replace("ONCE\n", once).replace("MARK", shlex.quote(plan.mark))
     begin = begin.replace("NO_FOLDER", str(NO_FOLDER))
     end = _END.replace("OVER\n", over)
-    return f"{_replacing(plan)}{begin}{_before(plan)}{command}{end}"
+    return "".join((_replacing(plan), begin, *(f"{line}\n" for line in before), command, end))
 
 
 def _replacing(plan: ScheduledPlan) -> str:
@@ -136,16 +144,3 @@ def _replacing(plan: ScheduledPlan) -> str:
         f'if [ -d "$new" ]; then\n{written}rm -rf "$old"; mv "$directory" "$old"\n'
         'mv "$new" "$directory" || exit; rm -rf "$old"\nfi\n'
     )
-
-
-def _before(plan: ScheduledPlan) -> str:
-    lines = [plan.first]
-    if plan.modules:
-        load = f"module load {shlex.join(plan.modules)}"
-        failed = (
-            f'{{ status=$?; echo {shlex.quote(f"jlr: `{load}` failed")} >&2; exit "$status"; }}'
-        )
-        lines.insert(0, f"{_BEFORE}{load} || {failed}{_CHANGED}")
-    if plan.workdir is not None:
-        lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
-    return "".join(f"{line}\n" for line in lines)

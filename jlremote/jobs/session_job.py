@@ -18,7 +18,7 @@ from jlremote.gpus import allocation
 from jlremote.hosts.requests import Scheduled, StartContext, StopRequest
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jobs import begin_scheduled
-from jlremote.jobs.begin_process import DISK_HINT
+from jlremote.jobs.begin_on_host import DISK_HINT
 from jlremote.jobs.follow import reached, wait_begun
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
@@ -112,7 +112,11 @@ def _asked_for(start: StartContext, seen: Survey) -> Scheduled:
 def _submit(start: StartContext, how: Scheduled, container: Container | None) -> None:
     if not how.by_tcp:
         _check_socket(start)
-    _clear(start.host, start.name)
+    for old in _folders(start.host, start.name).values():
+        if not old.over:
+            how_it_is = old.detail or old.state
+            raise Busy(f"job {old.job} of `{start.name}` has not ended: {how_it_is}")
+        _deleted(start.host, start.name, SESSIONS.remove(old.name))
     if how.by_tcp:
         start.note(
             "with `--reach tcp` every user of the cluster can connect to Jupyter's port; only its "
@@ -136,14 +140,11 @@ def _check_socket(start: StartContext) -> None:
     more = len(path.encode()) - _SOCKET_BYTES
     if more <= 0:
         return
-    begin, fits = f"`jlr start {start.request.host}", len(start.name.encode()) - more
-    hint = f"{begin} {start.name} --slurm --reach tcp …` needs none"
-    if fits > 0:
-        hint += f"; a name with {fits} bytes at most leaves room for one"
     raise Usage(
         f"cannot make a unix socket for `{start.name}`: its path is {more} bytes longer than the "
         f"{_SOCKET_BYTES} that are possible: `{one_line(path)}`",
-        hint=hint,
+        hint=f"`jlr start {start.request.host} {start.name} --slurm --reach tcp …` needs none; a "
+        "shorter name may leave room for one",
     )
 
 
@@ -156,13 +157,6 @@ def _with_image(start: StartContext, how: Scheduled, container: Container | None
     gpus = "all" if how.resources.asks_for_gpus else None
     start = replace(start, request=replace(start.request, gpus=gpus))
     return image_definition.define(start)[0]
-
-
-def _clear(host: Host, name: str) -> None:
-    for old in _folders(host, name).values():
-        if not old.over:
-            raise Busy(f"job {old.job} of `{name}` has not ended: {old.detail or old.state}")
-        _deleted(host, name, SESSIONS.remove(old.name))
 
 
 def _deleted(host: Host, name: str, script: str) -> None:
@@ -207,7 +201,15 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
             hint=f"`jlr stop {host.name}/{name}` cancels both",
         )
     _deleted(host, name, SESSIONS.remove(name + FOLLOWS))
-    return job, _following(kept_plan(host, name), job)
+    plan = kept_plan(host, name)
+    begins = tuple(each for each in plan.resources.arguments if not each.startswith(BEGINS))
+    resources = replace(
+        plan.resources, arguments=(*begins, *(() if job.over else SLURM.after(job.job)))
+    )
+    mark = secrets.token_hex(6)
+    return job, replace(
+        plan, name=name + FOLLOWS, mark=mark, replaces=plan.name, resources=resources
+    )
 
 
 def kept_plan(host: Host, name: str) -> ScheduledPlan:
@@ -219,18 +221,6 @@ def kept_plan(host: Host, name: str) -> ScheduledPlan:
         asked = facts.pop("resources")
         resources = Resources(**asked | {"arguments": tuple(asked["arguments"])})
         return ScheduledPlan(**facts | {"resources": resources, "record": kept})
-
-
-def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
-    begins = tuple(each for each in plan.resources.arguments if not each.startswith(BEGINS))
-    arguments = (*begins, *(() if job.over else SLURM.after(job.job or "")))
-    return replace(
-        plan,
-        name=plan.name + FOLLOWS,
-        mark=secrets.token_hex(6),
-        replaces=plan.name,
-        resources=replace(plan.resources, arguments=arguments),
-    )
 
 
 def _text(start: StartContext) -> str:
@@ -262,7 +252,7 @@ def _remember(start: StartContext) -> None:
 @contextmanager
 def _left_queued(start: StartContext) -> Iterator[None]:
     """At Ctrl-C leave the job in the queue and say how to come back, or cancel it on request."""
-    where = _where(start)
+    where = f"{start.request.host}/{start.name}"
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -280,13 +270,18 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 
 def _awaited(start: StartContext) -> Server:
-    where, note = _where(start), start.context.progress.note
-    look = partial(_job, start.host, start.name)
+    where, note = f"{start.request.host}/{start.name}", start.context.progress.note
+
+    def look() -> Job:
+        if (job := read_jobs(start.host, start.name).get(start.name)) is None:
+            raise JlrError(f"the job of `{start.name}` was removed meanwhile", state="job-ended")
+        return job
+
     job = reached(look, where, start.context)
     while not job.over:
         if job.state in ("waiting", "unknown"):
             handle = JobHandle(start.host, SESSIONS, job)
-            reached(partial(wait_begun, handle, SESSIONS, note), where, start.context)
+            reached(partial(wait_begun, handle, note), where, start.context)
             job = reached(look, where, start.context)
             if job.over:
                 break
@@ -298,17 +293,6 @@ def _awaited(start: StartContext) -> Server:
         if job.job == before.job and job.state != "unknown":
             break
     raise _failed(start, job)
-
-
-def _where(start: StartContext) -> str:
-    return f"{start.request.host}/{start.name}"
-
-
-def _job(host: Host, name: str) -> Job:
-    job = read_jobs(host, name).get(name)
-    if job is None:
-        raise JlrError(f"the job of `{name}` was removed meanwhile", state="job-ended")
-    return job
 
 
 def _listening(start: StartContext, job: Job) -> Survey:
@@ -330,21 +314,18 @@ def _failed(start: StartContext, job: Job) -> JlrError:
         how = f"does not run: {job.detail}"
     elif not job.over and container and container.waits:
         how = f"has not begun, though its job {job.job} runs on `{job.node}`"
-    log = printable(run_script(start.host, _logs(start.name)).stdout).strip()
+    folder, server = (f"{root}/{shlex.quote(start.name)}" for root in (JOBS, f'"{SERVERS}"'))
+    logs = (
+        f"tail -qn {_LOG_LINES} {folder}/log {folder}/stderr 2>/dev/null\n"
+        f"[ ! {server}/jupyter.log -nt {folder}/command ] ||"
+        f" tail -n {_LOG_LINES} {server}/jupyter.log\n"
+    )
+    log = printable(run_script(start.host, logs).stdout).strip()
     hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
     if any(words in log for words in jupyter_launch.NOT_THERE):
         hint = "`--module`, `--conda-env`, `--python` or `--image` chooses one that has JupyterLab"
     return JlrError(
         f"`{start.name}` {how}; the last lines of its logs:\n{log}", hint=hint, state="job-ended"
-    )
-
-
-def _logs(name: str) -> str:
-    job, server = (f"{root}/{shlex.quote(name)}" for root in (JOBS, f'"{SERVERS}"'))
-    newer = f"[ {server}/jupyter.log -nt {job}/command ]"
-    return (
-        f"tail -qn {_LOG_LINES} {job}/log {job}/stderr 2>/dev/null\n"
-        f"! {newer} || tail -n {_LOG_LINES} {server}/jupyter.log\n"
     )
 
 
@@ -380,16 +361,13 @@ def read_jobs(host: Host, name: str | None = None) -> dict[str, Job]:
     """Return the jobs of one or all sessions of a cluster, by the sessions' names."""
     folders = _folders(host, name)
     jobs = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}
-    return {each: _present(job, folders.get(each + FOLLOWS)) for each, job in jobs.items()}
-
-
-def _present(job: Job, successor: Job | None) -> Job:
-    if successor is None or successor.over or successor.job == job.job:
-        return job
-    if job.over:
-        return successor
-    follows = f"job {successor.job} follows it"
-    return replace(job, detail="; ".join(filter(None, (job.detail, follows))))
+    for each, job in jobs.items():
+        successor = folders.get(each + FOLLOWS)
+        if successor is None or successor.over or successor.job == job.job:
+            continue
+        detail = "; ".join(filter(None, (job.detail, f"job {successor.job} follows it")))
+        jobs[each] = successor if job.over else replace(job, detail=detail)
+    return jobs
 
 
 def _folders(host: Host, name: str | None = None) -> dict[str, Job]:

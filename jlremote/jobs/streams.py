@@ -104,17 +104,15 @@ def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) 
     """
     assert isinstance(handle.backend, ContainerJobs), "no other jobs have stdin"
     script, has_all = handle.backend.feed(handle.job.key), False
+
+    def read(process: RemoteProcess) -> None:
+        all(process.give(piece) for piece in pieces)  # until it takes no more
+
     try:
         with handle.host.process(script) as process:
-            threading.Thread(target=_read, args=(pieces, process), daemon=True).start()
+            threading.Thread(target=read, args=(process,), daemon=True).start()
             for stream, _ in process:
                 has_all = has_all or stream == "stdout"
     except JlrError as failure:
         if not has_all:
             failures.append(failure)
-
-
-def _read(pieces: Iterable[bytes], process: RemoteProcess) -> None:
-    for piece in pieces:
-        if not process.give(piece):
-            return

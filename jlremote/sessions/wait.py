@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError, NotFound, TimeOver, Unreachable, Usage
-from jlremote.gpus import choice, host_gpus, snapshot, snapshot_script
+from jlremote.gpus import choice, host_gpus, snapshot
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ask_each, link_of, link_on, note_silent
 from jlremote.jobs import follow, known_jobs, session_job
@@ -164,7 +164,7 @@ def _limited(find: Callable[[], JobHandle], span: str, context: Context) -> tupl
         if job.over:
             return Happened(name, END, job.exit_code or 0, job.ending)
         if job.state == "waiting":
-            follow.wait_begun(handle, backend, context.progress.note)
+            follow.wait_begun(handle, context.progress.note)
         elif job.until and (ahead := job.until - time.time() - seconds) > 0:
             list(follow.groups(handle.host, backend.limited(job.key, ahead)))
         elif job.until:
@@ -208,7 +208,7 @@ def _session(record: sessions.SessionRecord, kind: str, context: Context) -> Hap
         how = report.state if report else "removed"  # by another command
         return Happened(name, END, 0 if kind == END else 1, f"it is {how}")
     if report.state == State.QUEUED:
-        follow.wait_begun(_job_of(record, context), session_job.SESSIONS, context.progress.note)
+        follow.wait_begun(_job_of(record, context), context.progress.note)
         return None
     forward = link.status(connect=True).forward(record.name)
     if report.state != State.UP or forward is None:
@@ -237,7 +237,7 @@ def _gpus(word: str, text: str, context: Context) -> tuple[str, Look]:
     link = link_on(host, context)
 
     def look() -> Happened | None:
-        look = snapshot_script.snapshot(host_gpus.engines_asked(host))
+        look = snapshot.snapshot_script(host_gpus.engines_asked(host))
         again = again_until_hang_up(f"(\n{look}\n) </dev/null; printf '{PRINT_GROUP}'", _SECONDS)
         for printed in follow.groups(link, again):
             with suppress(Busy, snapshot.CannotAsk, choice.CannotTell):

@@ -44,7 +44,7 @@ from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.ssh.forward import browser_requests
 from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
 from tests.cli.conftest import Jlr, jlr, laptop
-from tests.gpus.parts import DATA, FIELDS, answer, process, record, row
+from tests.gpus.parts import DATA, FIELDS, answer, container, process, record, row
 from tests.jupyter.parts import FACTS, listening, probed, server
 from tests.lab.programs import load
 from tests.long import WANTED
@@ -197,10 +197,12 @@ _GPU = answer(
     record("owners", "/proc/100 ada", "/proc/100/stat:100 (a) S 1", "/proc/100/cgroup:0::/x"),
     processes=process(0),
     containers=(
-        f"{'c0ffee42' * 8}|train|Up 2 hours (healthy)|ada|GPU-1\n"
-        f'{"c0ffee42" * 8} {{"HostConfig":{{"DeviceRequests":[{{"Count":0,"DeviceIDs":["0"]}}],'
-        '"Runtime":"runc","Devices":[]},"Config":{"Env":["NVIDIA_VISIBLE_DEVICES=all",null]}}\n'
-        "node|n1|   Gres=gpu:a100:2   GresUsed=gpu:a100:1(IDX:0-1)\n"
+        container(
+            {"DeviceRequests": [{"Count": 0, "DeviceIDs": ["0"]}], "Runtime": "runc"},
+            {"Env": ["NVIDIA_VISIBLE_DEVICES=all", None]},
+            *("ada", "GPU-1"),
+        )
+        + "\nnode|n1|   Gres=gpu:a100:2   GresUsed=gpu:a100:1(IDX:0-1)\n"
         "job|JobId=7 UserId=ada(1) Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:a100:1(IDX:0)\n"
         "refused|permission denied\nsilent|no answer"
     ),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import read
-from jlremote.gpus.snapshot_script import snapshot
+from jlremote.gpus.snapshot import read, snapshot_script
 from tests.cluster.conftest import cancelled_jobs
 from tests.gpus.parts import row, uuid
 from tests.lab.cluster import Cluster
@@ -19,7 +18,7 @@ AWAY = "/etc/slurm/away.conf"
 
 def look(cluster: Cluster, begin: str = "") -> Inventory:
     """Return what the node tells of its GPUs, as `jlr gpus` asks it."""
-    script = f"PATH={HERE}:$PATH; {begin}\n{snapshot(())}"
+    script = f"PATH={HERE}:$PATH; {begin}\n{snapshot_script(())}"
     return read(cluster.run(NODE, "sh", "-c", script), NODE)
 
 

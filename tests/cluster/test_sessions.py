@@ -276,7 +276,14 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     cluster.slurm(*update, "state=drain", "reason=disk")
     assert listed(zih, failed_node)["state"] == "up", "a drained node ends no job"
     cluster.slurm(*update, "state=undrain")
-    cluster.slurm("scancel", str(session.report["job"]))
+    left = zih.jlr("wait", cancelled, "--for", "time-left=15m", "--json")
+    assert (left.status, json.loads(left.stdout)["happened"]) == (0, "time-left"), left
+    assert zih.jlr("wait", cancelled, "--for", "idle").status == 0
+    failed(zih.jlr("wait", cancelled, "--timeout", "2s"), 124, f"zih/{cancelled}")
+    with zih.spawn("wait", cancelled) as waiting:
+        cluster.slurm("scancel", str(session.report["job"]))
+        said = waiting.communicate(timeout=90)[0]
+        assert (waiting.returncode, "job-ended" in said or "has ended" in said) == (0, True), said
     cluster.slurm(*update, "state=down", "reason=test")
     ended(session, "CANCELLED: it was cancelled", "; its last output: ")
     ended(other, "NODE_FAIL: a node that it ran on failed")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from jlremote.gpus.inventory import Gpu, Inventory
-from jlremote.gpus.snapshot import read
-from jlremote.gpus.snapshot_script import GPU_FIELDS
-from jlremote.place.host.contract import FIELD, RECORD
+from jlremote.gpus.snapshot import GPU_FIELDS, read
+from jlremote.place.host.contract import FIELD, RECORD, USER_LABEL
+from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL
 from tests.gpus.conftest import GpuHost
 from tests.lab.accounts import all_leases
 from tests.lab.laptop import Laptop
@@ -64,6 +66,20 @@ def inventory(
 ) -> Inventory:
     text = answer("\n".join(rows), *records, processes=processes, containers=containers)
     return read(text, "dgx")
+
+
+ID = "c0ffee42" * 8
+
+
+def container(host: dict[str, Any], config: dict[str, Any], user: str = "", kept: str = "") -> str:
+    """Return the lines of a container `train` that runs, as its engine describes it."""
+    facts = {
+        "Name": "/train",
+        "State": {"StartedAt": "2026-11-22T21:08:56.123456789Z"},
+        "HostConfig": host,
+        "Config": {"Labels": {USER_LABEL: user, GPUS_LABEL: kept}, **config},
+    }
+    return f"{ID}\n{ID} {json.dumps(facts)}"
 
 
 def process(index: int, pid: int = 100) -> str:

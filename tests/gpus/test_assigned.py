@@ -12,7 +12,8 @@ import pytest
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.assigned import read as read_assigned
 from tests.gpus.conftest import GpuHost
-from tests.gpus.parts import NEW, inventory, row, uuid
+from tests.gpus.parts import ID, NEW, inventory, row, uuid
+from tests.gpus.parts import container as described
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
@@ -22,18 +23,6 @@ from tests.lab.programs import write_program
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.place.host.shells import run_sh
 from tests.sessions.parts import failed, start
-
-ID = "c0ffee42" * 8
-
-
-def claimed(facts: str, *, count: int = 3) -> dict[str, list[int]]:
-    """Return the indices of the GPUs that are claimed, by the kind of the claim."""
-    containers = f"{ID}|train|Up 2 hours||\n{ID} {facts}"
-    found: dict[str, list[int]] = {}
-    for gpu in inventory([row(index) for index in range(count)], containers=containers).gpus:
-        for claim in gpu.whole.claims:
-            found.setdefault(claim.kind, []).append(gpu.index)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -55,11 +44,16 @@ def claimed(facts: str, *, count: int = 3) -> dict[str, list[int]]:
 def test_each_way_to_give_a_container_gpus_is_understood(
     host: dict[str, Any], config: dict[str, Any], claims: dict[str, list[int]]
 ) -> None:
-    assert claimed(json.dumps({"HostConfig": host, "Config": config})) == claims
+    found: dict[str, list[int]] = {}
+    for gpu in inventory([row(0), row(1), row(2)], containers=described(host, config)).gpus:
+        for claim in gpu.whole.claims:
+            found.setdefault(claim.kind, []).append(gpu.index)
+            assert (claim.name, claim.since) == ("train", 1_795_381_736.0)
+    assert found == claims
 
 
 def test_a_container_that_ended_meanwhile_hides_nothing() -> None:
-    begin = f"answered|docker\n{ID}|train|Up 2 hours||\n"
+    begin = f"answered|docker\n{ID}\n"
     gone = inventory([row(0)], containers=f"{begin}unread|docker: Error: No such container: {ID}")
     assert (gone.unseen, gone.gpus[0].state) == ("", "free")
     for told in ("unread|docker: authorization denied", f"{ID} {{}}", f"{ID} {{"):
@@ -98,7 +92,7 @@ def test_where_docker_does_not_tell_processes_show_whether_it_has_containers(
     asks = "docker" if complaint is not None else "no-docker"
     functions = FUNCTIONS.replace("/proc", str(tmp_path)).replace("!= docker ]", f"!= {asks} ]")
     told = run_sh("sh", f"{begin}limit=\n{functions}\nlist_containers {asks}\n").stdout
-    assert bool(read_assigned(told, 0.0).unseen) == may_be, told
+    assert bool(read_assigned(told).unseen) == may_be, told
 
 
 def asked(laptop: Laptop) -> dict[str, Any]:

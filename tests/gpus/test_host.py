@@ -33,7 +33,8 @@ def test_each_gpu_lists_its_users_with_container_and_time(
     container: ContainerFactory,
 ) -> None:
     train = container("lab/plain")
-    gpu_host.gpus.occupy(0, sleeper(other_account), memory=70000, busy=40)
+    pid = sleeper(other_account)
+    gpu_host.gpus.occupy(0, pid, memory=70000, busy=40)
     gpu_host.gpus.occupy(1, int(train.inspect("{{.State.Pid}}")), busy=0)
     first, second = asked(ada)["gpus"]
     assert (first["state"], second["state"]) == ("partly busy", "idle, memory held")
@@ -49,24 +50,13 @@ def test_each_gpu_lists_its_users_with_container_and_time(
     assert f"{other_account.name}  -" in answer.stdout, answer
     assert "idle, memory held" in answer.stdout, answer
     assert train.name in answer.stdout, answer
-
-
-def test_a_process_is_told_with_the_moment_of_its_start(
-    ada: Laptop, gpu_host: GpuHost, account: Account, sleeper: Sleeper
-) -> None:
-    pid = sleeper(account)
-    gpu_host.gpus.occupy(0, pid)
-    [process] = asked(ada)["gpus"][0]["processes"]
-    assert ada.completions("jlr run lab --gpus dev") == ["device=1"], "the free one"
     since = datetime.datetime.fromisoformat(process["since"]).timestamp()
     assert abs(since - psutil.Process(pid).create_time()) < 3
-
-
-def test_a_free_gpu_is_free(ada: Laptop) -> None:
+    gpu_host.gpus.free(1)
     found = asked(ada)
-    assert [gpu["state"] for gpu in found["gpus"]] == ["free", "free"]
-    assert found["gpus"][0]["memory_total"] == 143771
-    assert found["host"] == "lab"
+    free = found["gpus"][1]
+    assert (found["host"], free["state"], free["memory_total"]) == ("lab", "free", 143771)
+    assert ada.completions("jlr run lab --gpus dev") == ["device=1"], "the free one"
 
 
 def test_a_host_without_nvidia_smi_is_told_as_such(ada: Laptop, gpu_host: GpuHost) -> None:

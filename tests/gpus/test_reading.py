@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.gpus import snapshot_script
-from jlremote.gpus.snapshot import CannotAsk, read
-from jlremote.gpus.snapshot_script import GPU_FIELDS
+from jlremote.gpus.snapshot import GPU_FIELDS, CannotAsk, read, snapshot_script
 from tests.gpus.parts import (
     DATA,
     FIELDS,
@@ -187,7 +185,7 @@ def test_no_answer_breaks_the_reading(rows: list[tuple[str, ...]], noise: str) -
 
 
 def test_the_script_runs_in_any_sh_and_reports_a_missing_nvidia_smi() -> None:
-    text, none = snapshot_script.snapshot(), {"PATH": ""}
+    text, none = snapshot_script(), {"PATH": ""}
     said = subprocess.run(["/bin/sh"], input=text, env=none, capture_output=True, text=True)
     assert said.stderr == ""
     with pytest.raises(CannotAsk):

@@ -70,7 +70,7 @@ def test_a_lease_of_a_running_container_that_vanished_is_told_and_made_again(
 
 
 def test_most_free_memory_comes_first_and_named_gpus_are_given_as_named(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+    ada: Laptop, gpu_host: GpuHost, account: Account, sleeper: Sleeper, container: ContainerFactory
 ) -> None:
     gpu_host.gpus.install(16)
     gpu_host.gpus.change(11, memory_total=200_000)
@@ -79,14 +79,10 @@ def test_most_free_memory_comes_first_and_named_gpus_are_given_as_named(
     for asked, given in (("auto:2", (uuids[11], uuids[3])), ("1,3,5,7", uuids[1:8:2])):
         plan = start(ada, "lab", container.name(), *NEW, "--gpus", asked, "--dry-run")
         assert f"""--gpus="device={",".join(given)}"'""" in plan.stdout, plan
-
-
-def test_a_count_takes_free_ones_where_the_engine_would_take_the_first(
-    ada: Laptop, gpu_host: GpuHost, account: Account, sleeper: Sleeper, container: ContainerFactory
-) -> None:
-    gpu_host.gpus.occupy(0, sleeper(account), busy=0)
+    # A count takes a free one, where the engine would take the first.
+    gpu_host.gpus.occupy(11, sleeper(account), busy=0)
     plan = start(ada, "lab", container.name(), *NEW, "--gpus", "1", "--dry-run")
-    assert f"--gpus=device={gpu_host.gpus.uuids[1]} " in plan.stdout, plan
+    assert f"--gpus=device={uuids[3]} " in plan.stdout, plan
     none = start(ada, "lab", container.name(), *NEW, "--gpus", "none", "--dry-run")
     assert "NVIDIA_VISIBLE_DEVICES=void" in none.stdout, "also in images that ask for all"
 

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from jlremote.cli.screen import gpu_table
-from jlremote.gpus.inventory import Claim, Inventory
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.leases import Claim
 from tests.gpus.parts import inventory, mig, process, record, row
 
 EVIL = "\x1b]0;gotcha\x07\x1b[31mpy\u202ethon"

@@ -129,12 +129,6 @@ def test_an_image_without_a_shell_runs_its_program_as_the_user_with_a_home(
     name = containers.name()
     where = ("run", "lab", "--image", shellless, "--name", name)
     program = ("--", "/program", "--version")
-    refused = owner.jlr(*where, "--user", "1234", *program)
-    assert (refused.status, refused.stdout) == (1, ""), refused
-    assert "its image has no `sh`" in refused.stderr
-    assert "`-e HOME=FOLDER` with a folder that can be written" in refused.stderr
-    packages = owner.jlr(*where, "--install", "tiny", *program)
-    assert "use an image with a shell and Python, or leave out `--install`" in packages.stderr
     done = owner.jlr(*where, "--user", "1234", "-e", "HOME=/", *program)
     assert done.status == 0, done
     assert done.stdout.startswith("ldconfig ")

@@ -5,14 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.jobs.engine_jobs import _beyond, read
+from jlremote.jobs.engine_jobs import _beyond
 from tests.place.host.shells import run_sh
-
-BEGAN, ENDED = "2025-03-01T12:00:00.123456789Z", "2025-03-01T12:01:00.5Z"
-
-
-def test_an_engine_without_jobs_prints_nothing() -> None:
-    assert read("") == []
 
 
 @settings(max_examples=20)

@@ -63,6 +63,20 @@ class Cluster:
             check=False,
         )
 
+    def queue(self, row: str) -> None:
+        """Let `squeue` answer with its heading and a row."""
+        self.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+
+    def watching(self, script: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a script that ends with its stdin, which stays open, to its end."""
+        with subprocess.Popen(
+            ("sh", "-c", script),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={"HOME": str(self.folder), "PATH": f"{self.programs}:{os.environ['PATH']}"},
+        ) as process:
+            return subprocess.CompletedProcess(script, process.wait(60))
+
     def age(self, name: str) -> None:
         """Let the submission of a job be long ago."""
         os.utime(self.folder / f".local/state/jlr/scheduled/{name}/mark", (0, 0))
@@ -153,8 +167,7 @@ def test_a_node_that_cannot_write_in_the_home_does_not_take_the_job_for_anothers
 def test_a_stop_in_a_full_home_says_why_it_sees_no_end(cluster: Cluster, small_home: Path) -> None:
     cluster.run(JOBS.submit(plan("true")))
     fill(small_home)
-    row = "12\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f"
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.queue("12\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f")
     cluster.program("scancel", f"touch {cluster.folder}/cancelled")
     cluster.program("sleep", "true")
     late = cluster.run(JOBS.stop("t", force=False))
@@ -209,8 +222,7 @@ def test_a_submission_that_was_cut_off_is_found_by_its_mark_or_given_up(cluster:
     assert told() == ("unknown", None)
     cluster.age("t")
     assert told() == ("lost", None)
-    row = "12\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f6\x1fnode1"
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.queue("12\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f6\x1fnode1")
     told()
     assert told() == ("running", "12")
     assert cluster.submissions == 1
@@ -227,8 +239,7 @@ esac"""
         plan("sh", "-c", text, variables="export WORD=xyzzy\n"),
         resources=Resources(arguments=("--requeue",)),
     )
-    row = "12\x1ft.jlrabc\x1fPENDING\x1fBeginTime\x1f5\x1f6\x1f"
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.queue("12\x1ft.jlrabc\x1fPENDING\x1fBeginTime\x1f5\x1f6\x1f")
     cluster.run(JOBS.submit(wanted))
     (folder / "log").touch()
     cluster.run_job(12)
@@ -273,8 +284,7 @@ def test_a_job_that_outlived_its_folder_ends_no_other_of_its_name(cluster: Clust
         assert cluster.run(JOBS.submit(second)).stdout == "13\n"
         (cluster.folder / "go").touch()
         assert orphan.result().returncode == 9
-    row = "13\x1ft.jlrdef\x1fRUNNING\x1fNone\x1f5\x1f6\x1fn1"
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.queue("13\x1ft.jlrdef\x1fRUNNING\x1fNone\x1f5\x1f6\x1fn1")
     [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
     assert (job.job, job.state) == ("13", "running")
     assert list(cluster.folder.rglob(".variables")), "the second job has still to read them"
@@ -304,7 +314,7 @@ def test_slurm_tells_what_the_job_could_not_write_down(
     cluster: Cluster, row: str, state: str, detail: str | None
 ) -> None:
     cluster.run(JOBS.submit(plan("true")))
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.queue(row)
     if not row:  # the list that it is not in may have been made before
         [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
         assert (job.state, job.detail) == ("unknown", "it is not listed yet")
@@ -317,8 +327,7 @@ def test_slurm_tells_what_the_job_could_not_write_down(
 
 def test_an_end_that_slurm_told_once_is_kept(cluster: Cluster) -> None:
     cluster.run(JOBS.submit(plan("true")))
-    row = "12\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f"
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.queue("12\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f")
     cluster.run(JOBS.tell("t"))
     cluster.program("squeue", "exit 1")
     [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
@@ -405,13 +414,7 @@ def test_slurm_is_asked_less_and_less_while_a_job_waits(cluster: Cluster) -> Non
     cluster.program("sleep", turn)
     row = "12\x1ft.jlrabc\x1fPENDING\x1fPriority\x1fN/A\x1fN/A\x1f"
     cluster.program("squeue", f"wc -c <{ticks} >>{asked}; printf '%s\\n' '{HEAD}' '{row}'")
-    with subprocess.Popen(
-        ("sh", "-c", JOBS.waiting("t")),
-        stdin=subprocess.PIPE,  # its end would end the script
-        stdout=subprocess.DEVNULL,
-        env={"HOME": str(cluster.folder), "PATH": f"{cluster.programs}:{os.environ['PATH']}"},
-    ) as process:
-        assert process.wait(60) == 0
+    assert cluster.watching(JOBS.waiting("t")).returncode == 0
     seconds = [int(line) / 2 for line in asked.read_text().split()]
     assert seconds == [2, 4, 8, 16, 32, 64, 124, 184]
 
@@ -424,13 +427,7 @@ def test_a_job_that_the_queue_has_lost_is_not_waited_for(cluster: Cluster, scrip
     lost = f"if [ $(wc -c <{asked}) -gt 2 ]; then printf '%s\\n' '{HEAD}'; else exit 1; fi"
     cluster.program("squeue", f"echo >>{asked}; {lost}")
     cluster.program("sleep", "exec /bin/sleep 0.01")
-    with subprocess.Popen(
-        ("sh", "-c", script),
-        stdin=subprocess.PIPE,  # its end would end the script
-        stdout=subprocess.DEVNULL,
-        env={"HOME": str(cluster.folder), "PATH": f"{cluster.programs}:{os.environ['PATH']}"},
-    ) as process:
-        process.wait(60)
+    cluster.watching(script)
     assert asked.read_text() == "\n" * 3, "what does not answer tells nothing"
     [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
     assert (job.state, job.over) == ("lost", True)

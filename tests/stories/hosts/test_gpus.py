@@ -11,7 +11,7 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.link.client.link import Link
 from jlremote.place.clusters.scheduler import ClusterGpus
 from jlremote.place.host.contract import Completed
-from tests.gpus.parts import answer, inventory, row, uuid
+from tests.gpus.parts import answer, container, inventory, row, uuid
 from tests.stories.parts import Notes, Person, context
 
 HEADING = "HOSTNAMES\x1dJOBID\x1dalice\n"
@@ -59,7 +59,7 @@ def test_a_look_that_fails_keeps_what_was_known_and_a_gpu_that_is_gone_has_faile
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Engines are asked with the first look, and their answer counts for those that follow."""
-    containers = f"{'c0ffee42' * 8}|train|Up 2 hours|ada|{uuid(0)}"
+    containers = container({}, {}, "ada", uuid(0))
     looks = [answer(row(0), containers=containers), answer(row(0)), answer("", status=124)]
     scripts = []
 

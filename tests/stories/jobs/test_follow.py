@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -12,12 +12,12 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StopRequest
-from jlremote.jobs.follow import CtrlC, _Watch, follow
+from jlremote.jobs.follow import follow
 from jlremote.jobs.known_jobs import JobHandle, remove, stop
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.job import Job
 from jlremote.place.host.kept_jobs import ProcessJobs
-from tests.stories.parts import Notes, Person, context
+from tests.stories.parts import Notes, context
 
 Piece = tuple[str, bytes]
 
@@ -137,45 +137,6 @@ def test_a_job_whose_end_was_not_recorded_is_an_error_with_the_way_back() -> Non
     with pytest.raises(JlrError, match="it is not known how `train` ended") as error:
         job.follow()
     assert "jlr job attach lab/train" in (error.value.hint or "")
-
-
-@pytest.mark.parametrize(("answer", "sent"), [("no", []), ("yes", ["signal train INT"])])
-def test_the_first_ctrl_c_on_a_terminal_asks(
-    answer: str, sent: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job, scripts = watched(Job("train", "running", "true")), list[str]()
-    asker = Person(answer)
-    where = replace(job.context, asker=asker)
-    watch = _Watch(job.handle, lambda *_: None, where, CtrlC.SIGNALS | CtrlC.ASKS)
-    monkeypatch.setattr(watch, "_send", lambda _, script: scripts.append(script))
-    with suppress(KeyboardInterrupt) if answer == "yes" else pytest.raises(KeyboardInterrupt):
-        watch.interrupted()
-    assert asker.asked.startswith("Interrupt `lab/train`?")
-    assert scripts == sent
-
-
-def test_ctrl_c_leaves_a_job_that_is_only_looked_at() -> None:
-    job = watched(Job("train", "running", "true"))
-    with pytest.raises(KeyboardInterrupt):
-        _Watch(job.handle, lambda *_: None, job.context, CtrlC.LEAVES).interrupted()
-    assert job.link.asked == []
-
-
-@pytest.mark.parametrize("cancels", [False, True])
-def test_ctrl_c_leaves_a_waiting_job_or_cancels_it(
-    cancels: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = watched(Job("train", "ended", "true", detail="CANCELLED: it was cancelled"))
-    sent: list[str] = []
-    ctrl_c = CtrlC.SIGNALS | CtrlC.CANCELS if cancels else CtrlC.SIGNALS
-    watch = _Watch(job.handle, lambda *_: None, job.context, ctrl_c, queued=True)
-    monkeypatch.setattr(watch, "_send", lambda _, script: sent.append(script))
-    if cancels:
-        watch.interrupted()
-        assert watch.to_the_end() == 130
-    with pytest.raises(KeyboardInterrupt):
-        watch.interrupted()
-    assert sent == (["stop train False"] if cancels else [])
 
 
 def test_a_job_that_is_over_is_not_stopped_again() -> None:
