@@ -170,11 +170,7 @@ def mount(
     if options["every"] or options["force"]:
         which = "--all" if options["every"] else "--force"
         raise Usage(f"`{which}` is for `--unmount`", hint=usage)
-    from jlremote.laptop.typed_place import with_path
-
-    if local is not None and with_path(local):
-        hint = f"`jlr mount {source or '~/proj'} {local}`"
-        raise Usage(f"`{one_line(local)}` is not a folder of this machine", hint=hint)
+    local, source = _in_order(local, source, context)
     if local is not None:
         from jlremote.mounts import mount as workflow
 
@@ -191,6 +187,23 @@ def mount(
     mounts = known_mounts.reports(context)
     none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
     tables.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
+
+
+def _in_order(
+    local: str | None, source: str | None, context: Context
+) -> tuple[str | None, str | None]:
+    from jlremote.laptop.typed_place import resolved, with_path
+
+    def remoteness(word: str) -> int:
+        """Return 0 for a path of this machine, 2 for HOST:DIR or a session, and 1 else."""
+        if word.startswith(("/", ".", "~")):
+            return 0
+        return 2 if with_path(word) or resolved(word, context.ssh_config).session else 1
+
+    if local is None or source is None:
+        alone = source is None and local is not None and with_path(local)
+        return (source, local) if alone else (local, source)
+    return (source, local) if remoteness(local) > remoteness(source) else (local, source)
 
 
 def _named(source: str | None, context: Context) -> dict[str, Any]:
