@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
 from textwrap import dedent
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -316,7 +317,13 @@ class Command(click.Command):
             from jlremote.cli import leash
 
             leash.hold(ctx)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except Usage as failure:
+            *_, (frame, _) = walk_tb(failure.__traceback__)
+            if str(frame.f_globals["__name__"]).startswith("jlremote.cli"):
+                failure.usage = usage_line(ctx)  # it is not of a setting, or of what a host has
+            raise
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if is_typed(ctx, "--help"):

@@ -95,6 +95,7 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("start", "--image"), "`--image` requires an argument", "`jlr start -h` shows"),
         (("run", "x", "--imag", "y", "ls"), "no such option `--imag`", "did you mean `--image`?"),
         (("run", "x", "ls", "-l"), "no such option `-l`", "after `--`: `jlr run … -- COMMAND`"),
+        (("exec", "-k", "ir", "--notebook", "a.ipynb"), "are two kernels", "leave out one"),
     ],
 )
 def test_usage_errors_have_the_form_of_all_errors(
