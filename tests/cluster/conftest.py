@@ -69,10 +69,14 @@ def other(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
 
 
 @pytest.fixture
-def zih(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
-    """A new laptop that knows the login node as `zih`, for alice."""
-    with cancelled_jobs(cluster), known_to(cluster, keys) as laptop:
-        yield laptop
+def zih(request: pytest.FixtureRequest, cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
+    """The file's laptop, or a new one in a file with `NEW_LAPTOPS`; `zih` is the login node."""
+    with cancelled_jobs(cluster):
+        if not hasattr(request.module, "NEW_LAPTOPS"):
+            yield request.getfixturevalue("file_zih")
+            return
+        with known_to(cluster, keys) as laptop:
+            yield laptop
 
 
 @pytest.fixture(scope="module")

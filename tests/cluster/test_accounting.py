@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cluster.conftest import known_to
 from tests.cluster.parts import detached, job, name, running
 from tests.lab.cluster import Cluster, running_cluster
 from tests.lab.engine import Engine
@@ -35,13 +36,8 @@ def accounting(engine: Engine, keys: Keys, say: Say) -> Iterator[Cluster]:
 
 @pytest.fixture
 def zih(accounting: Cluster, keys: Keys) -> Iterator[Laptop]:
-    laptop = Laptop()
-    try:
-        accounting.add_to(laptop, "zih", keys)
+    with known_to(accounting, keys) as laptop:
         yield laptop
-    finally:
-        laptop.shut_down()
-        laptop.remove()
 
 
 def test_limits_of_accounts_are_told_and_who_cancelled_a_job(

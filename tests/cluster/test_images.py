@@ -33,6 +33,8 @@ HOME=/home/alice; export HOME; cd; site=$(python3 -m site --user-site); mkdir -p
 echo 'print("poisoned")' >"$site/usercustomize.py"; python3 -c pass
 """
 
+NEW_LAPTOPS = True
+
 
 @pytest.fixture
 def image(cluster: Cluster, zih: Laptop, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import until
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
@@ -23,12 +21,6 @@ number = torch.tensor([dist.get_rank() + 1.0])
 dist.all_reduce(number)
 print(os.uname().nodename, dist.get_world_size(), number.item())
 """
-
-
-@pytest.fixture
-def zih(cluster: Cluster, file_zih: Laptop) -> Iterator[Laptop]:
-    with cancelled_jobs(cluster):
-        yield file_zih
 
 
 @pytest.mark.parametrize("launcher", ["srun", LONG("torchrun")])

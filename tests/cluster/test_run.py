@@ -6,12 +6,10 @@ import json
 import re
 import shlex
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import (
     busy,
     detached,
@@ -30,12 +28,6 @@ from tests.long import LONG
 from tests.rows import shown_commands
 
 SILENT = "Socket timed out on send/recv operation"
-
-
-@pytest.fixture
-def zih(cluster: Cluster, file_zih: Laptop) -> Iterator[Laptop]:
-    with cancelled_jobs(cluster):
-        yield file_zih
 
 
 def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(

@@ -50,6 +50,8 @@ from tests.lab.remote_host import Keys
 from tests.long import LONG, WANTED
 from tests.sessions.parts import Session, failed, start, started
 
+NEW_LAPTOPS = True
+
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:

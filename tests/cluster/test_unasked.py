@@ -32,12 +32,6 @@ from tests.long import LONG
 from tests.sessions.parts import failed, started
 
 
-@pytest.fixture
-def zih(cluster: Cluster, file_zih: Laptop) -> Iterator[Laptop]:
-    with cancelled_jobs(cluster):
-        yield file_zih
-
-
 @contextmanager
 def profile(cluster: Cluster, text: str) -> Iterator[None]:
     """Give alice's jobs, and not her logins, lines in a startup file."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import (
     JUPYTER,
     busy,
@@ -23,12 +21,6 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.long import LONG
 from tests.sessions.parts import START_SECONDS, Session, failed, start, started
-
-
-@pytest.fixture
-def zih(cluster: Cluster, file_zih: Laptop) -> Iterator[Laptop]:
-    with cancelled_jobs(cluster):
-        yield file_zih
 
 
 def test_a_module_that_is_unknown_is_named(zih: Laptop) -> None:
