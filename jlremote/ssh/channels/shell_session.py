@@ -39,7 +39,7 @@ _WRONG = b"incorrect password attempt"  # as `sudo` says it
 _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 # RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
-_MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
+_MODES = struct.pack(">BIBIBIx", _IUTF8, 1, _INPUT_SPEED, 38400, _OUTPUT_SPEED, 38400)
 _PLAIN = frozenset((ascii_letters + digits + " _-./:,=+@").encode())
 # A server may refuse a terminal and run the command; engines say no more than "not a TTY" of it.
 _TELL = b"""\
@@ -48,12 +48,6 @@ _TELL = b"""\
 """
 # `printf %b` reads `\0ooo` in every POSIX shell.
 _COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
-
-
-def pty_request(kind: str, size: os.terminal_size) -> bytes:
-    """Return the details of a `pty-req`."""
-    modes = b"".join(bytes((mode,)) + value.to_bytes(4, "big") for mode, value in _MODES.items())
-    return string(kind.encode()) + window_change(size) + string(modes + b"\0")
 
 
 def window_change(size: os.terminal_size) -> bytes:
@@ -178,7 +172,8 @@ class ShellSession:
         """
         terminal = self._terminal
         if terminal is not None and self._size is not None:
-            self._channel.request(b"pty-req", pty_request(terminal.kind, self._size))
+            details = string(terminal.kind.encode()) + window_change(self._size) + string(_MODES)
+            self._channel.request(b"pty-req", details)
         for name, value in self._variables.items():
             self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
         command = SHELL if terminal is None else terminal_command(script)
