@@ -185,12 +185,7 @@ def sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
 class SSHServerFactory(Protocol):
     """Starts further servers with the arguments of `running_sshd`."""
 
-    def __call__(
-        self,
-        *options: str,
-        host_key_kinds: Sequence[str] = ...,
-        one_time_codes: Sequence[str] = ...,
-    ) -> SSHServer:
+    def __call__(self, *options: str, host_key_kinds: Sequence[str] = ...) -> SSHServer:
         """Return a server that runs until the test ends."""
         ...
 
@@ -200,19 +195,9 @@ def another_sshd(engine: Engine, keys: Keys) -> Iterator[SSHServerFactory]:
     """Start servers with options of their own; `laptop.add_host` makes them known."""
     with ExitStack() as stack:
 
-        def start(
-            *options: str,
-            host_key_kinds: Sequence[str] = ("ed25519",),
-            one_time_codes: Sequence[str] = (),
-        ) -> SSHServer:
+        def start(*options: str, host_key_kinds: Sequence[str] = ("ed25519",)) -> SSHServer:
             return stack.enter_context(
-                running_sshd(
-                    engine,
-                    keys,
-                    *options,
-                    host_key_kinds=host_key_kinds,
-                    one_time_codes=one_time_codes,
-                )
+                running_sshd(engine, keys, *options, host_key_kinds=host_key_kinds)
             )
 
         yield start

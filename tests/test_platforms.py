@@ -76,7 +76,7 @@ DOORS = {
     "ssh.config.tokens": "the home folder in the user database",
     "ssh.forward": "Linux: a closed client; how many descriptors; a port that is taken over",
     "ssh.login.agent": "a socket, or a pipe or Pageant",
-    "ssh.login.key_files": "modes",
+    "ssh.login.identities": "modes",
     "ssh.transport": "a proxy command's streams; writing in parts",
     "untrusted": "names of files",
 }

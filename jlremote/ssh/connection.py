@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from jlremote.errors import LinkLost
 from jlremote.place.host.framing import FromMarker, ended_early, new_marker
 from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
-from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
-from jlremote.ssh.channels.typed_text import answering_sudo
+from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession, answering_sudo
 from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
 from jlremote.ssh.transport.transport import PROHIBITED, Transport
 from jlremote.ssh.wire_format import opening

@@ -54,18 +54,6 @@ def test_another_program_cannot_take_the_address_that_browsers_try_first(
         socket.create_server(("127.0.0.1", port)).close()  # released again
 
 
-def test_starting_and_stopping_twice_is_fine(gateway: SwitchedGateway) -> None:
-    forward = TunnelForward(0, gateway)
-    forward.start()
-    port = forward.local_port
-    forward.start()
-    assert forward.local_port == port
-    forward.stop()
-    forward.stop()
-    with pytest.raises(ConnectionRefusedError):
-        connect(port)
-
-
 def test_a_connection_waits_for_the_gateway_and_is_served(
     gateway: SwitchedGateway, forward: TunnelForward, transport: Any, echo_server: Server
 ) -> None:

@@ -11,7 +11,9 @@ import shlex
 import socket
 import ssl
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ import pytest
 from jlremote.place.host.addresses import Target
 from jlremote.remote import relay as program
 from jlremote.remote import sending
+from jlremote.ssh.connection import Connection
+from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.container_relay import relay_argv
 from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.forward.parts import (
@@ -33,13 +37,16 @@ from tests.forward.parts import (
     connect,
     echo,
     is_turned_away,
+    new_transport,
     relay_processes,
     same,
     serving,
     through_relay,
 )
 from tests.lab.certificates import certificate
-from tests.link.fakes import until
+from tests.lab.programs import PATIENCE
+from tests.lab.sshd import SSHServer
+from tests.link.fakes import Call, until
 
 
 @pytest.fixture
@@ -189,3 +196,30 @@ def test_the_relay_ends_with_the_forward(
     assert len(relay_processes(echo_server)) == 1
     forward.stop()
     until(lambda: not relay_processes(echo_server), "the end of the relay")
+
+
+@pytest.mark.usefixtures("forward_sshd")
+def test_a_relay_waits_for_commands_that_have_the_last_sessions(
+    gateway: SwitchedGateway, forward_key: Path, echo_server: Server
+) -> None:
+    options = ("PermitRootLogin yes", "MaxSessions 2")
+    begun = threading.Semaphore(0)
+    with ExitStack() as stack:
+        sshd = stack.enter_context(SSHServer(forward_key.with_suffix(".pub"), options=options))
+        transport = new_transport(sshd, forward_key)
+        stack.callback(transport.close)
+        gateway.up(transport, Target("127.0.0.1", echo_server.port, (sys.executable,)))
+
+        def run() -> int:
+            script = b"echo up; sleep 2"
+            return Connection(transport).execute(
+                script, lambda *_: begun.release(), timeout=PATIENCE
+            )
+
+        running = [Call(run) for _ in range(2)]
+        assert all(begun.acquire(timeout=PATIENCE) for _ in running)
+        forward = TunnelForward(0, gateway, limits=WaitLimits(connection=10))
+        stack.callback(forward.stop)
+        forward.start()
+        assert ask(forward.local_port, b"hello") == b"hello"
+        assert [one.result() for one in running] == [0, 0]

@@ -40,7 +40,7 @@ def running_sshd(
     keys: Keys,
     *options: str,
     host_key_kinds: Sequence[str] = ("ed25519", "ecdsa"),
-    one_time_codes: Sequence[str] = (),
+    pam: Sequence[str] = (),
     environment: Mapping[str, str] = NOTHING_MORE,
 ) -> Iterator[SSHServer]:
     """Give an sshd that leads to the lab's engine; the arguments are those of `SSHServer`."""
@@ -49,7 +49,7 @@ def running_sshd(
         environment={"DOCKER_HOST": engine.url, "GOGC": LESS_GARBAGE, **environment},
         options=options,
         host_key_kinds=host_key_kinds,
-        one_time_codes=one_time_codes,
+        pam=pam,
     ) as server:
         yield server
 

@@ -20,42 +20,28 @@ PAM_SERVICES = Path("/etc/pam.d")
 PAM_PREFIX = "jlr-lab-"
 
 
-class OneTimeCodes:
-    """A second factor for an sshd: real PAM, Google's module, codes that are good once.
+# A PAM service that asks for a password, without the two seconds that a wrong one costs elsewhere,
+# and the options that go with it.
+ONLY_PASSWORD = (
+    "auth required pam_unix.so nodelay",
+    "account required pam_permit.so",
+    "session required pam_permit.so",
+)
+WITH_PASSWORDS = ("UsePAM yes", "PasswordAuthentication yes", "KbdInteractiveAuthentication no")
+INTERACTIVE = ("UsePAM yes", "KbdInteractiveAuthentication yes")
 
-    Its only question is `Verification code:`.
 
-    sshd calls its PAM service by the name that it was started under, so a link to it with a name of
-    its own leaves this machine's `sshd` service alone. The codes are the module's scratch codes: it
-    strikes out each that was used, and none depends on the clock.
+def with_codes(folder: Path, codes: Sequence[str]) -> tuple[str, ...]:
+    """Return the PAM service that asks for a password, and then for one of `codes`.
+
+    They are the scratch codes of Google's module: it strikes out each that was used, and none
+    depends on the clock.
     """
-
-    def __init__(self, folder: Path, codes: Sequence[str]) -> None:
-        forget_services()
-        self.program = folder / f"{PAM_PREFIX}{folder.name}"
-        self.program.symlink_to(SSHD)
-        self.secret = folder / "codes"
-        self.secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *codes, "")), encoding="utf-8")
-        self.secret.chmod(0o400)
-        self.service = PAM_SERVICES / self.program.name
-        lines = (
-            f"auth required pam_google_authenticator.so user=root secret={self.secret}",
-            "account required pam_permit.so",
-            "session required pam_permit.so",
-        )
-        self.service.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-    def configuration(self) -> tuple[str, ...]:
-        """Return the lines of `sshd_config` that ask for a code."""
-        return ("UsePAM yes", "KbdInteractiveAuthentication yes")
-
-    def remaining(self) -> list[str]:
-        """Return the unused codes."""
-        return self.secret.read_text(encoding="utf-8").splitlines()[2:]
-
-    def remove(self) -> None:
-        """Remove the service from this machine."""
-        self.service.unlink(missing_ok=True)
+    secret = folder / "codes"
+    secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *codes, "")), encoding="utf-8")
+    secret.chmod(0o400)
+    code = f"auth required pam_google_authenticator.so user=root secret={secret}"
+    return (ONLY_PASSWORD[0], code, *ONLY_PASSWORD[1:])
 
 
 def forget_services() -> None:
@@ -83,7 +69,9 @@ class SSHServer:
         options: further lines of `sshd_config`; sshd takes the first of two, so they win.
         port: the port of 127.0.0.1, a free one if left out.
         host_key_kinds: a new host key of each kind is made.
-        one_time_codes: numbers of eight digits, each good for one keyboard-interactive login.
+        pam: the lines of a PAM service of its own. sshd calls the service by the name that it was
+            started under, so a link to it leaves this machine's `sshd` service alone.
+        namespace: the network namespace that it runs in, `""` for our own.
     """
 
     def __init__(
@@ -94,7 +82,8 @@ class SSHServer:
         options: Sequence[str] = (),
         port: int | None = None,
         host_key_kinds: Sequence[str] = ("ed25519", "ecdsa"),
-        one_time_codes: Sequence[str] = (),
+        pam: Sequence[str] = (),
+        namespace: str = "",
     ) -> None:
         self.port = port or free_port()
         self.authorized_keys = authorized_keys
@@ -104,7 +93,13 @@ class SSHServer:
         self.folder = self._private.path
         self.log = self.folder / "sshd.log"
         self.host_keys = [make_key(self.folder / f"host_{kind}", kind) for kind in host_key_kinds]
-        self.codes = OneTimeCodes(self.folder, one_time_codes) if one_time_codes else None
+        self._namespace = namespace
+        self._program = Path(SSHD)
+        if pam:
+            forget_services()
+            self._program = self.folder / f"{PAM_PREFIX}{self.folder.name}"
+            self._program.symlink_to(SSHD)
+            (PAM_SERVICES / self._program.name).write_text("\n".join(pam) + "\n", encoding="utf-8")
         self._process: psutil.Popen | None = None
 
     def start(self) -> None:
@@ -117,10 +112,12 @@ class SSHServer:
         config = self.folder / "sshd_config"
         config.write_text("\n".join(self.configuration()) + "\n", encoding="utf-8")
         # It dies with us even when we are killed: `-D` keeps it a child, setpriv does the rest.
-        path = str(self.codes.program) if self.codes else SSHD
-        program = (path, "-D", "-f", str(config), "-E", str(self.log))
+        program = (str(self._program), "-D", "-f", str(config), "-E", str(self.log))
+        enter = ("ip", "netns", "exec", self._namespace) if self._namespace else ()
+        if self._namespace:
+            self.log.unlink(missing_ok=True)  # the wait below reads what this sshd says
         self._process = psutil.Popen(
-            ("setpriv", "--pdeathsig", "TERM", *program),
+            ("setpriv", "--pdeathsig", "TERM", *enter, *program),
             stdin=subprocess.DEVNULL,
             env={"PATH": SYSTEM_PATH},
             start_new_session=True,
@@ -147,7 +144,6 @@ class SSHServer:
         settings = [f'"{name}={value}"' for name, value in self.environment.items()]
         return [
             *self.options,
-            *(self.codes.configuration() if self.codes else ()),
             *(f"HostKey {key}" for key in self.host_keys),
             f"ListenAddress 127.0.0.1:{self.port}",
             f"AuthorizedKeysFile {self.authorized_keys}",
@@ -172,6 +168,8 @@ class SSHServer:
         return self._process.poll() is not None or self._greets()
 
     def _greets(self) -> bool:
+        if self._namespace:
+            return "Server listening" in self.log_text()
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=5) as probe:
                 return probe.recv(4) == b"SSH-"
@@ -233,8 +231,8 @@ class SSHServer:
     def remove(self) -> None:
         """Stop, and delete the keys and the log."""
         self.stop()
-        if self.codes:
-            self.codes.remove()
+        if self._program.name != "sshd":
+            (PAM_SERVICES / self._program.name).unlink(missing_ok=True)
         self._private.remove()
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,13 +11,11 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
-from tests.lab.programs import LESS_GARBAGE
-from tests.lab.remote_host import Keys
-from tests.lab.sshd import SSHServer
+from tests.lab.remote_host import Keys, running_sshd
+from tests.lab.sshd import INTERACTIVE, ONLY_PASSWORD, SSHServer, with_codes
 from tests.link.servers import HostServers
 from tests.login.keychain import SecretService
 from tests.login.parts import PASSWORD, SESSION
-from tests.ssh.servers import INTERACTIVE, ONLY_PASSWORD, PamServer, code_service
 
 _CODES = tuple(str(number) for number in range(10000000, 10000030))
 
@@ -40,25 +37,10 @@ def session(account: Account) -> Iterator[HostServers]:
     servers.end()
 
 
-@contextmanager
-def running(
-    keys: Keys, engine: Engine, service: Sequence[str], *options: str
-) -> Iterator[SSHServer]:
-    """Run a server with a PAM service of its own."""
-    with PamServer(
-        keys.authorized,
-        service,
-        environment={"DOCKER_HOST": engine.url, "GOGC": LESS_GARBAGE},
-        options=options,
-        host_key_kinds=["ed25519"],
-    ) as server:
-        yield server
-
-
 @pytest.fixture(scope="session")
 def interactive_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
     """A server that asks for the password in its own words (keyboard-interactive)."""
-    with running(keys, engine, ONLY_PASSWORD, *INTERACTIVE) as server:
+    with running_sshd(engine, keys, *INTERACTIVE, pam=ONLY_PASSWORD) as server:
         yield server
 
 
@@ -66,7 +48,7 @@ def interactive_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
 def password_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
     """A server that takes a password (the method `password`)."""
     options = ("UsePAM yes", "PasswordAuthentication yes", "MaxAuthTries 6")
-    with running(keys, engine, ONLY_PASSWORD, *options) as server:
+    with running_sshd(engine, keys, *options, pam=ONLY_PASSWORD) as server:
         yield server
 
 
@@ -75,7 +57,7 @@ def code_server(keys: Keys, engine: Engine) -> Iterator[SSHServer]:
     """A server that asks for the password and then for a one-time code."""
     with (
         private_folder("codes") as folder,
-        running(keys, engine, code_service(folder, _CODES), *INTERACTIVE) as server,
+        running_sshd(engine, keys, *INTERACTIVE, pam=with_codes(folder, _CODES)) as server,
     ):
         yield server
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.place import root
-from tests.lab.sshd import SSHServer, make_key
+from tests.lab.sshd import ONLY_PASSWORD, SSHServer, make_key
 from tests.ssh.laptop import Laptop
-from tests.ssh.servers import ONLY_PASSWORD, AgentProcess, PamServer
+from tests.ssh.servers import AgentProcess
 
 PASSWORD = "correct horse"  # of an account that is made for the tests
 
@@ -104,12 +104,8 @@ def shared(shared_key: Path, key_folder: Path) -> Iterator[StartServer]:
         key = tuple(options)
         if key not in running:
             allowed = starter.authorize()
-            pam = "UsePAM yes" in key
-            running[key] = (
-                PamServer(allowed, ONLY_PASSWORD, options=key)
-                if pam
-                else SSHServer(allowed, options=key, host_key_kinds=["ed25519"])
-            )
+            pam = ONLY_PASSWORD if "UsePAM yes" in key else ()
+            running[key] = SSHServer(allowed, options=key, host_key_kinds=["ed25519"], pam=pam)
             running[key].start()
         return running[key]
 

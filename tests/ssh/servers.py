@@ -1,10 +1,9 @@
-"""An ssh-agent, and servers that the lab's class does not start: in namespaces, with own PAM."""
+"""An ssh-agent, and a network of two hosts behind one another."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -12,16 +11,6 @@ import psutil
 
 from tests.lab.place import LabError
 from tests.lab.programs import SYSTEM_PATH, run, wait_until
-from tests.lab.sshd import SSHServer
-
-# Without the two seconds that a wrong password costs elsewhere.
-ONLY_PASSWORD = (
-    "auth required pam_unix.so nodelay",
-    "account required pam_permit.so",
-    "session required pam_permit.so",
-)
-WITH_PASSWORDS = ("UsePAM yes", "PasswordAuthentication yes", "KbdInteractiveAuthentication no")
-INTERACTIVE = ("UsePAM yes", "KbdInteractiveAuthentication yes")
 
 
 class AgentProcess:
@@ -61,70 +50,6 @@ class AgentProcess:
         """Let the agent answer again."""
         assert self._process is not None
         psutil.Process(self._process.pid).resume()
-
-
-class SpecialServer(SSHServer):
-    """An sshd under another program name, in another network namespace, or both.
-
-    Attributes:
-        namespace: the network namespace it runs in, `""` for our own.
-        program: the path of sshd; its last part is the name of the PAM service.
-    """
-
-    namespace = ""
-    program = "/usr/sbin/sshd"
-
-    def start(self) -> None:
-        """Start sshd and wait until it says that it listens."""
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        config = self.folder / "sshd_config"
-        config.write_text("\n".join(self.configuration()) + "\n", encoding="utf-8")
-        self.log.unlink(missing_ok=True)  # the wait below reads what this sshd says
-        enter = ("ip", "netns", "exec", self.namespace) if self.namespace else ()
-        # `exec` in between: sshd must see its own path as argv[0] to run itself again.
-        self._process = psutil.Popen(
-            ("setpriv", "--pdeathsig", "TERM", *enter, *self._argv(config)),
-            stdin=subprocess.DEVNULL,
-            env={"PATH": SYSTEM_PATH},
-            start_new_session=True,
-        )
-        wait_until(self._listens_or_ended, f"the start of sshd on port {self.port}")
-        if "Server listening" not in self.log_text():
-            raise LabError(f"sshd did not start:\n{self.log_text()}")
-
-    def _argv(self, config: Path) -> Sequence[str]:
-        return (self.program, "-D", "-f", str(config), "-E", str(self.log))
-
-    def _listens_or_ended(self) -> bool:
-        assert self._process is not None
-        return "Server listening" in self.log_text() or self._process.poll() is not None
-
-
-def code_service(folder: Path, codes: Sequence[str]) -> tuple[str, ...]:
-    """Return the PAM service that asks for a password, and then for a code that is good once."""
-    secret = folder / "codes"
-    secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *codes, "")))
-    secret.chmod(0o400)
-    code = f"auth required pam_google_authenticator.so user=root secret={secret}"
-    return (ONLY_PASSWORD[0], code, *ONLY_PASSWORD[1:])
-
-
-class PamServer(SpecialServer):
-    """An sshd whose PAM service is its own file in /etc/pam.d, so that no other server changes."""
-
-    def __init__(self, authorized_keys: Path, service: Sequence[str], **settings: object) -> None:
-        super().__init__(authorized_keys, **settings)  # type: ignore[arg-type]
-        name = f"sshd-{self.folder.name}"
-        link = self.folder / name
-        link.symlink_to("/usr/sbin/sshd")
-        self.program = str(link)
-        self._service = Path("/etc/pam.d") / name
-        self._service.write_text("\n".join(service) + "\n")
-
-    def remove(self) -> None:
-        """Stop, and delete the service, the keys and the log."""
-        super().remove()
-        self._service.unlink(missing_ok=True)
 
 
 class Network:

@@ -12,18 +12,18 @@ from jlremote.ssh.config.destination import resolve
 from jlremote.ssh.login.credentials import passphrase_account, password_account
 from tests.lab.accounts import Account
 from tests.lab.programs import load, run
-from tests.lab.sshd import SSHServer, make_key
-from tests.login.keychain import MemoryKeychain
-from tests.ssh.conftest import PASSWORD, StartServer, sign
-from tests.ssh.laptop import HOST, Laptop, Person, logins
-from tests.ssh.servers import (
+from tests.lab.sshd import (
     INTERACTIVE,
     ONLY_PASSWORD,
     WITH_PASSWORDS,
-    AgentProcess,
-    PamServer,
-    code_service,
+    SSHServer,
+    make_key,
+    with_codes,
 )
+from tests.login.keychain import MemoryKeychain
+from tests.ssh.conftest import PASSWORD, StartServer, sign
+from tests.ssh.laptop import HOST, Laptop, Person, logins
+from tests.ssh.servers import AgentProcess
 
 CODES = tuple(f"{number:08}" for number in range(10000001, 10000013))
 
@@ -160,7 +160,7 @@ def test_a_key_that_others_may_read_is_reported_and_not_used(
 @pytest.fixture
 def passwords(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
     """A server that takes a password only."""
-    with PamServer(laptop.authorize(), ONLY_PASSWORD, options=WITH_PASSWORDS) as server:
+    with SSHServer(laptop.authorize(), pam=ONLY_PASSWORD, options=WITH_PASSWORDS) as server:
         laptop.knows(server)
         laptop.configure(server, account, "PreferredAuthentications password")
         yield server
@@ -169,8 +169,8 @@ def passwords(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
 @pytest.fixture
 def interactive(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
     """A server that asks for the password, and then for a code that is good once."""
-    service = code_service(laptop.folder, CODES)
-    with PamServer(laptop.authorize(), service, options=INTERACTIVE) as server:
+    service = with_codes(laptop.folder, CODES)
+    with SSHServer(laptop.authorize(), pam=service, options=INTERACTIVE) as server:
         laptop.knows(server)
         laptop.configure(server, account, "PreferredAuthentications keyboard-interactive")
         yield server
@@ -216,7 +216,7 @@ def test_the_reason_of_an_expired_account_is_told_as_by_ssh(
 ) -> None:
     service = (ONLY_PASSWORD[0], "account required pam_unix.so", ONLY_PASSWORD[2])
     options = ("KbdInteractiveAuthentication yes", *WITH_PASSWORDS)
-    with PamServer(laptop.authorize(), service, options=options) as server:
+    with SSHServer(laptop.authorize(), pam=service, options=options) as server:
         laptop.knows(server)
         laptop.configure(server, account, f"PreferredAuthentications {method}")
         run("chage", "-E", "0", account.name)

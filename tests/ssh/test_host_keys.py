@@ -8,11 +8,10 @@ import pytest
 
 from jlremote.errors import HostKey, HostKeyChanged, Usage
 from tests.lab.accounts import Account
-from tests.lab.sshd import SSHServer, make_key
+from tests.lab.sshd import WITH_PASSWORDS, SSHServer, make_key
 from tests.outages.parts import within
 from tests.ssh.conftest import PASSWORD, StartServer, sign
 from tests.ssh.laptop import Laptop, Person, logins
-from tests.ssh.servers import WITH_PASSWORDS
 
 
 def host_public(server: SSHServer, index: int = 0) -> str:

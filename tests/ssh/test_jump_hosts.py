@@ -13,10 +13,10 @@ import pytest
 from jlremote.errors import Authentication, ConnectionRefused, Unreachable
 from tests.lab.accounts import Account
 from tests.lab.programs import wait_until
-from tests.lab.sshd import make_key
+from tests.lab.sshd import SSHServer, make_key
 from tests.ssh.conftest import open_folder
 from tests.ssh.laptop import Laptop, Person, logins
-from tests.ssh.servers import Network, SpecialServer
+from tests.ssh.servers import Network
 
 
 class Hosts:
@@ -31,11 +31,10 @@ class Hosts:
         self.bastion = self._server(network.bastion, network.bastion_address, laptop.key)
         self.inner = self._server(network.inner, network.inner_address, self.inner_key)
 
-    def _server(self, namespace: str, address: str, key: Path) -> SpecialServer:
+    def _server(self, namespace: str, address: str, key: Path) -> SSHServer:
         allowed = self.laptop.authorize(key)
         listen = (f"ListenAddress {address}:22",)
-        server = SpecialServer(allowed, options=listen, host_key_kinds=["ed25519"])
-        server.namespace = namespace
+        server = SSHServer(allowed, options=listen, host_key_kinds=["ed25519"], namespace=namespace)
         server.start()
         self.laptop.knows(server, address)
         return server

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, parse_line, read_files
-from jlremote.ssh.wire_format import decode_key, key_type, string
+from jlremote.ssh.wire_format import key_type, string
 
 KEY = string(b"ssh-ed25519") + string(bytes(range(32)))
 KEY_TEXT = base64.b64encode(KEY).decode()
@@ -99,11 +99,3 @@ def test_a_missing_file_is_created_with_mode_600(tmp_path: Path) -> None:
     append(path, b"line\n")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_key_is_decoded_only_from_whole_base64_with_a_type() -> None:
-    blob = string(b"ssh-ed25519") + string(bytes(32))
-    text = base64.b64encode(blob)
-    assert decode_key(text) == blob
-    assert key_type(blob) == "ssh-ed25519"
-    assert [decode_key(odd) for odd in (text + b"!", b"AAAA", "ä".encode())] == [None] * 3

@@ -6,6 +6,7 @@ docs/ssh.md names these tests; a row that jlr treats otherwise on purpose has a 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -14,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from jlremote import errors
 from tests.lab.accounts import Account
 from tests.lab.ports import free_port
-from tests.lab.sshd import SSHServer, make_key
+from tests.lab.sshd import WITH_PASSWORDS, SSHServer, make_key
 from tests.long import LONG
 from tests.rows import REPOSITORY
 from tests.ssh.conftest import PASSWORD, StartServer
 from tests.ssh.laptop import HOST, Laptop
-from tests.ssh.servers import WITH_PASSWORDS
 
 IN, OUT = True, False
 _PIPE = Path(__file__).with_name("proxy_program.py")
@@ -262,7 +263,15 @@ def test_connect_timeout_ends_a_silent_server_as_with_ssh(
         assert type(ours).__name__ == "ConnectionTimedOut"
 
 
-def test_every_setting_of_the_matrix_is_in_the_document() -> None:
+def test_the_document_names_every_setting_of_the_matrix_and_tests_and_errors_that_exist() -> None:
     text = (REPOSITORY / "docs/ssh.md").read_text(encoding="utf-8")
     settings = {line.split()[0] for row in ROWS for line in row.settings}
     assert {name for name in settings if f"`{name}" not in text} == {"NoSuchSetting"}
+    sources = "".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", text)) - {"test_matrix"}
+    assert named
+    assert named <= set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+    table = text.split("## Errors and exit codes")[1]
+    named = set(re.findall(r"`([A-Z]\w+)`[^|]*\|$", table, re.MULTILINE))
+    assert named
+    assert [name for name in named if not hasattr(errors, name)] == []

@@ -30,7 +30,7 @@ from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts, variables
 from jlremote.ssh.channels.session_channel import StdinPieces
-from jlremote.ssh.channels.typed_text import TypedText
+from jlremote.ssh.channels.shell_session import TypedText
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.interfaces import Output, Stdin, Stream, Terminal
 

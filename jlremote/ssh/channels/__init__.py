@@ -2,8 +2,7 @@
 
 Read `event_loop` (the one thread of a forward), then `tunnel_channel` and `channel_registry` (what
 the channels of a connection share, and how many sessions it may have). A script or terminal on the
-host is a `shell_session`, over a channel of `session_channel`; `typed_text` is what its terminal is
-typed first, such as the password of `sudo`.
+host is a `shell_session`, over a channel of `session_channel`.
 
 Why at most eight terminals, followed logs, mounts and relays? sshd permits ten sessions on a
 connection. If all of them were taken for hours, each further command would wait, for no reason that

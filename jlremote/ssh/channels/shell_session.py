@@ -1,4 +1,4 @@
-"""One script on the host: `/bin/sh -s` with the script on its stdin."""
+"""One script on the host: `/bin/sh -s` with the script on its stdin, and the password of `sudo`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from string import ascii_letters, digits
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
+from jlremote.place.host import sudo
+from jlremote.place.host.framing import new_marker
 from jlremote.ssh.channels.channel_registry import ChannelRegistry
 from jlremote.ssh.channels.session_channel import ScriptChannel
-from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Terminal
+from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
 from jlremote.ssh.wire_format import string
 
 # Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
@@ -33,10 +35,11 @@ _OPEN_SECONDS = 60.0
 _CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
 # A process that the shell left behind may hold its output open for ever.
 _QUIET_SECONDS = 1.0
+_WRONG = b"incorrect password attempt"  # as `sudo` says it
 _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 # RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
-_MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
+_MODES = struct.pack(">BIBIBIx", _IUTF8, 1, _INPUT_SPEED, 38400, _OUTPUT_SPEED, 38400)
 _PLAIN = frozenset((ascii_letters + digits + " _-./:,=+@").encode())
 # A server may refuse a terminal and run the command; engines say no more than "not a TTY" of it.
 _TELL = b"""\
@@ -45,12 +48,6 @@ _TELL = b"""\
 """
 # `printf %b` reads `\0ooo` in every POSIX shell.
 _COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
-
-
-def pty_request(kind: str, size: os.terminal_size) -> bytes:
-    """Return the details of a `pty-req`."""
-    modes = b"".join(bytes((mode,)) + value.to_bytes(4, "big") for mode, value in _MODES.items())
-    return string(kind.encode()) + window_change(size) + string(modes + b"\0")
 
 
 def window_change(size: os.terminal_size) -> bytes:
@@ -175,7 +172,8 @@ class ShellSession:
         """
         terminal = self._terminal
         if terminal is not None and self._size is not None:
-            self._channel.request(b"pty-req", pty_request(terminal.kind, self._size))
+            details = string(terminal.kind.encode()) + window_change(self._size) + string(_MODES)
+            self._channel.request(b"pty-req", details)
         for name, value in self._variables.items():
             self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
         command = SHELL if terminal is None else terminal_command(script)
@@ -253,3 +251,79 @@ class ShellSession:
         if self._channel.is_granted and not self._channel.is_over:
             self._channel.request(b"signal", string(b"TERM"))
             self._channel.exit.wait(_END_SECONDS)
+
+
+class TypedText:
+    """Types a text when a terminal shows a marker, before the person's own input.
+
+    `shown` gets the terminal's output without the marker.
+    """
+
+    def __init__(self, text: bytes, marker: str, stdin: Stdin | None, shown: Output) -> None:
+        self._text: bytes | None = text
+        self._marker = marker.encode()
+        self._stdin = stdin
+        self._shown = shown
+        self._before = b""
+        self._asked = False
+        self._wake: Callable[[], None] = lambda: None
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        if not self._asked:
+            before, marker, data = (self._before + data).partition(self._marker)
+            self._asked = bool(marker)
+            # What ends like the marker's beginning may be that.
+            lengths = range(0 if marker else len(self._marker) - 1, 0, -1)
+            kept = next((one for one in lengths if before.endswith(self._marker[:one])), 0)
+            self._before = before[len(before) - kept :]
+            data = before[: len(before) - kept] + data
+            if self._asked:
+                self._wake()
+        if data:
+            self._shown(stream, data)
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        if self._stdin is not None:
+            self._stdin.on_ready(wake)
+
+    def take(self) -> bytes | None:
+        if not self._asked:
+            return None
+        if self._text is not None:
+            text, self._text = self._text, None
+            return text
+        return self._stdin.take() if self._stdin is not None else None
+
+
+def _rewritten(script: bytes, rewrite: Callable[[str, str], str], secret: str) -> bytes:
+    text = script.decode("utf-8", "surrogateescape")
+    return rewrite(text, secret).encode("utf-8", "surrogateescape")
+
+
+def answering_sudo(
+    script: bytes,
+    stdin: Stdin | None,
+    output: Output,
+    source: SudoPassword | None,
+    *,
+    in_terminal: bool,
+) -> tuple[bytes, Stdin | None, Output]:
+    """Return script, stdin and output of a script that gets the password of `sudo` if need be.
+
+    It is in the script, but in a terminal in `stdin`.
+    """
+    password = source.password_for(script) if source else None
+    if source is None or password is None:
+        return script, stdin, output
+
+    def watched(stream: Stream, data: bytes) -> None:
+        if _WRONG in data:
+            source.refused()
+        output(stream, data)
+
+    if not in_terminal:
+        return _rewritten(script, sudo.given, password), stdin, watched
+    marker = new_marker()
+    typing = TypedText(sudo.typed(password), marker, stdin, watched)
+    return _rewritten(script, sudo.asking, marker), typing, typing.output

@@ -26,6 +26,8 @@ from jlremote.ssh.wire_format import string
 _DATA = struct.Struct(">BII")
 # Bytes beyond the window after which a channel ends; ssh permits a tenth as well.
 _GRACE = FIRST_WINDOW // 10
+_SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL": 9, "USR1": 10}
+_SIGNALS |= {"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15}
 
 _log = logging.getLogger(__name__)
 
@@ -272,9 +274,16 @@ class TunnelChannel:
         else:
             self._handler.closed()
 
-    def refuse_request(self) -> None:
-        """Refuse a request of the server; sshd ends a connection without answers to its probes."""
-        if not self._close_sent:
+    def _handle_request(self, message: Any) -> None:
+        """Note how a command ended; refuse all else, as RFC 4254 section 5.4 wants."""
+        kind, wants_answer = message.get_string(), message.get_boolean()
+        if kind == b"exit-status":
+            self.exited(int(message.get_int()))
+        elif kind == b"exit-signal":
+            name = message.get_string().decode("ascii", "replace")
+            self.exited(128 + _SIGNALS.get(name, 0))
+        elif wants_answer and not self._close_sent:
+            # sshd ends a connection without answers to its probes.
             self._transport.reply(self._head(common.cMSG_CHANNEL_FAILURE))
 
     def exited(self, status: int) -> None:

@@ -44,10 +44,15 @@ class Agent:
         """Return the public keys with their comments; none if the agent is missing or late."""
         try:
             answer = self._ask(bytes([_REQUEST_IDENTITIES]), _IDENTITIES_ANSWER, _LIST_SECONDS)
-            return _identities(answer)
+            rest, keys = answer[4:], dict[bytes, str]()
+            for _ in range(int.from_bytes(answer[:4], "big")):
+                blob, rest = take_string(rest)
+                comment, rest = take_string(rest)
+                keys[blob] = comment.decode("utf-8", "replace")
         except (OSError, ValueError, AgentFailure) as error:
             _LOG.info("the ssh agent at %s is not used: %s", self.path, error or "no answer")
             return {}
+        return keys
 
     def sign(self, blob: bytes, data: bytes, algorithm: str) -> bytes:
         """Return a signature by the key of `blob`; `AgentFailure` if the agent gives none."""
@@ -109,12 +114,3 @@ def _read(agent: socket.socket, size: int, deadline: float) -> bytes:
             raise AgentFailure("it closed the connection")
         received += piece
     return received
-
-
-def _identities(answer: bytes) -> dict[bytes, str]:
-    rest, keys = answer[4:], {}
-    for _ in range(int.from_bytes(answer[:4], "big")):
-        blob, rest = take_string(rest)
-        comment, rest = take_string(rest)
-        keys[blob] = comment.decode("utf-8", "replace")
-    return keys

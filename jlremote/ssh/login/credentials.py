@@ -133,18 +133,16 @@ class Credentials:
             return
         if kept is not None:  # the kept one is wrong, and would be refused again
             keychain.delete(account)
-        if self.remember == "yes" or self._is_agreed(keychain, account):
+        thing, _, owner = account.partition(" ")
+        question = f"keep the {thing.replace('-', ' ')} of {owner} in {keychain.name}?"
+        declined = keychain.get(_declined(account)) is not None
+        kind: QuestionKind = "remember-again" if declined else "remember"
+        yes = {"y", "yes"}
+        if self.remember == "yes" or self.ask(kind, question, echo=True).strip().lower() in yes:
             keychain.delete(_declined(account))
             keychain.set(account, secret)
         else:
             keychain.set(_declined(account), "yes")
-
-    def _is_agreed(self, keychain: Keychain, account: str) -> bool:
-        thing, _, owner = account.partition(" ")
-        declined = keychain.get(_declined(account)) is not None
-        kind: QuestionKind = "remember-again" if declined else "remember"
-        question = f"keep the {thing.replace('-', ' ')} of {owner} in {keychain.name}?"
-        return self.ask(kind, question, echo=True).strip().lower() in {"y", "yes"}
 
 
 def forget(destination: Destination, keychain: Keychain) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ def algorithms_for(
 def _from_files(paths: Sequence[Path]) -> list[Identity]:
     identities: list[Identity] = []
     for path in paths:
-        if not exists(path):
+        if not (path.exists() or _public_file(path).exists()):
             continue
         identities.append(Identity(public_half(path), str(path), path=path))
         certificate = read_public(path.with_name(f"{path.name}-cert.pub"))
@@ -151,11 +151,6 @@ class UnusableKey(Exception):
 
 class PassphraseNeeded(UnusableKey):
     """A key is encrypted, and no passphrase or a wrong one was given."""
-
-
-def exists(path: Path) -> bool:
-    """Return whether a private key's file or its `FILE.pub` exists."""
-    return path.exists() or _public_file(path).exists()
 
 
 def public_half(path: Path) -> bytes | None:

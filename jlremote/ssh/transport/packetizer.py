@@ -43,14 +43,9 @@ NONCE = struct.Struct(">4sQ")
 DATA = struct.Struct(">BBII")
 
 
-def _padding(payload: int) -> bytes:
-    count = BLOCK - (1 + payload) % BLOCK
-    return bytes(count if count >= _LEAST_PADDING else count + BLOCK)
-
-
 # By the payload's size beyond whole blocks. It need not be random: known parts of an AES-GCM text
 # reveal nothing about the rest.
-PADDINGS = [_padding(payload) for payload in range(BLOCK)]
+PADDINGS = [bytes(_LEAST_PADDING + (-1 - size - _LEAST_PADDING) % BLOCK) for size in range(BLOCK)]
 
 
 class Keys:

@@ -13,9 +13,6 @@ from paramiko import common
 from paramiko.kex_curve25519 import KexCurve25519
 from paramiko.kex_gex import KexGexSHA256
 
-_SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL": 9, "USR1": 10}
-_SIGNALS |= {"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15}
-
 _log = logging.getLogger(__name__)
 
 
@@ -54,12 +51,12 @@ KEY_EXCHANGES = {
 }
 
 
-def _guarded(handle: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _guarded(name: str) -> Callable[[Any, Any], None]:
     """Return a handler of a channel's message, in which an exception ends only the channel."""
 
     def guarded(channel: Any, message: Any) -> None:
         try:
-            handle(channel, message)
+            getattr(channel, name)(message)
         except Exception:  # noqa: BLE001 - a server may send anything
             _log.exception("a message could not be handled; its channel is closed")
             channel.fail()
@@ -67,23 +64,7 @@ def _guarded(handle: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     return guarded
 
 
-def _by_name(name: str) -> Callable[[Any, Any], None]:
-    return _guarded(lambda channel, message: getattr(channel, name)(message))
-
-
-def _handle_request(channel: Any, message: Any) -> None:
-    """Note how a command ended, by a signal too; refuse all else, as RFC 4254 section 5.4 wants."""
-    kind, wants_answer = message.get_string(), message.get_boolean()
-    if kind == b"exit-status":
-        channel.exited(int(message.get_int()))
-    elif kind == b"exit-signal":
-        name = message.get_string().decode("ascii", "replace")
-        channel.exited(128 + _SIGNALS.get(name, 0))
-    elif wants_answer:
-        channel.refuse_request()
-
-
 CHANNEL_HANDLERS = {
-    kind: _by_name(handler.__name__)
+    kind: _guarded(handler.__name__)
     for kind, handler in paramiko.Transport._channel_handler_table.items()
-} | {common.MSG_CHANNEL_REQUEST: _guarded(_handle_request)}
+}

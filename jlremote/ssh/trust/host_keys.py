@@ -173,7 +173,13 @@ def _accept_new(destination: Destination, known: KnownHost, blob: bytes, asker: 
         answer = asker.ask(Question("host-key", question, echo=True))
         if answer.strip().lower() != "yes" and answer.strip() != fingerprint(blob):
             raise _unknown(destination, blob, "it was not accepted")
-    _remember(destination, known, blob)
+    path = next(iter(destination.host_key.user_files), None)
+    if path is None:
+        return
+    try:
+        append(path, format_line(known.name, blob, hashed=destination.host_key.hash_names))
+    except OSError as error:  # this does not end the connection, as in ssh
+        _LOG.warning("the key of %s could not be added to %s: %s", known.name, path, error)
 
 
 def _unknown(destination: Destination, blob: bytes, reason: str) -> HostKey:
@@ -194,14 +200,3 @@ def _shown(blob: bytes) -> str:
 
 def _kind(blob: bytes) -> str:
     return key_type(blob).removeprefix("ssh-").partition("-")[0].upper()
-
-
-def _remember(destination: Destination, known: KnownHost, blob: bytes) -> None:
-    """Append the key as ssh would; a failure does not end the connection, as in ssh."""
-    if not destination.host_key.user_files:
-        return
-    path = destination.host_key.user_files[0]
-    try:
-        append(path, format_line(known.name, blob, hashed=destination.host_key.hash_names))
-    except OSError as error:
-        _LOG.warning("the key of %s could not be added to %s: %s", known.name, path, error)

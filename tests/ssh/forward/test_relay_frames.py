@@ -136,19 +136,6 @@ def test_the_program_that_runs_is_as_old_as_the_link() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_the_relay_replaces_the_shell_unless_sudo_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container_relay, "SessionChannel", Channel)
-    plain = Desk()
-    plain.relay.opened()
-    assert plain.channel.requests[0][0] == b"exec"
-    assert plain.channel.requests[0][1].endswith(b"\n/bin/sh -s")
-    assert plain.channel.sent.startswith(b"exec docker exec -i cont1 python3 -c ")
-    behind_sudo = Desk(Target("127.0.0.1", 1, ("sudo", "-A", "-k", "docker")))
-    behind_sudo.relay.opened()
-    assert behind_sudo.channel.sent.startswith(b"sudo -A -k docker -c ")
-    assert behind_sudo.channel.sent.endswith(b"\nexit\n")
-
-
 def test_a_relay_that_sends_more_than_it_was_granted_ends(desk: Desk) -> None:
     """A hostile container would fill the link's memory."""
     bridge = desk.start().connect()
