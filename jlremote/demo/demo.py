@@ -30,7 +30,6 @@ from jlremote.sessions.wait import until_end
 
 HOST = "demo"
 NOTED_SECONDS = 15.0
-_LOOK_SECONDS = 0.5
 
 
 def demo(context: Context, ready: Callable[[SessionReport], None]) -> None:

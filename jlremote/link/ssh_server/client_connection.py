@@ -179,17 +179,11 @@ _NEXT_REQUEST_SECONDS = 0.01
 
 
 class EditorConnection(asyncssh.SSHServer):
-    """The server's side of one client; it lets the laptop's own key in, and nothing else.
+    """The server's side of one client; `session` makes the channel of a shell or command."""
 
-    `session` makes the channel of a shell or command.
-    """
-
-    def __init__(
-        self, session: Callable[[], Any], forwards: PlaceForwards, key: asyncssh.SSHKey
-    ) -> None:
+    def __init__(self, session: Callable[[], Any], forwards: PlaceForwards) -> None:
         self._new_session = session
         self._forwards = forwards
-        self._key = key
         self._listening: set[asyncio.Future[PlaceSocket | None]] = set()
         self._lost = False
 
@@ -198,14 +192,6 @@ class EditorConnection(asyncssh.SSHServer):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True  # asyncssh closes the sockets
-
-    def public_key_auth_supported(self) -> bool:
-        """Accept keys, and nothing else."""
-        return True
-
-    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """Accept the one key, whatever user is named."""
-        return key == self._key
 
     def session_requested(self) -> Any:
         return self._session()

@@ -74,11 +74,11 @@ class SshClients:
             forwards = self._forwards_of(place)
             session = partial(CommandChannel, place, self._supervisor.wait, forwards)
             keys = editor_keys()
-            allowed = asyncssh.read_public_key(keys.client_public)
             async with await asyncssh.run_server(
                 client,
-                server_factory=lambda: EditorConnection(session, forwards, allowed),
+                server_factory=lambda: EditorConnection(session, forwards),
                 server_host_keys=[asyncssh.read_private_key(keys.host)],
+                authorized_client_keys=str(keys.client_public),  # for any user, and no other key
                 encryption_algs=_CIPHERS,
                 compression_algs=None,
                 encoding=None,
