@@ -56,9 +56,7 @@ class StartRequest:
 
     host: str  # what `ssh HOST` takes
     container: str | None = None  # the name of container and session; `None`: the story chooses
-    # the naming template of a new container: `{name}` stands for the typed name, `{user}` for the
-    # user's name on the host
-    name_rule: str = "{name}"
+    name_rule: str = "{name}"  # the naming template of a new container, of `{name}` and `{user}`
     runtime: str = "auto"  # `auto`, an engine (`podman`), or `none`
     sudo: bool = False  # whether the engine is called with `sudo`
     image: str | None = None  # the image of a new container

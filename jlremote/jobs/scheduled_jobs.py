@@ -148,7 +148,7 @@ asked=$(
 {last_states.ask(self.root)})
 printf '%s\\n{PRINT_GROUP}' "$asked"
 separator=$(printf '{PRINT_FIELD}')
-whole=$(printf '%s\\n' "$asked" | {SLURM.answer()})
+whole=$(printf '%s\\n' "$asked" | {SLURM.answer})
 for id in $opened; do
   case $whole in ''|*"
 $id$separator"*) continue;; esac
@@ -188,7 +188,7 @@ while {condition}; do
     id=$(cat "$directory/id" 2>/dev/null)
     asked=$(
 {last_states.ask(self.root)})
-{then}    case $(printf '%s\\n' "$asked" | {SLURM.answer()}) in
+{then}    case $(printf '%s\\n' "$asked" | {SLURM.answer}) in
     ''|*"
 $id$separator"*) ;;
     *) [ -z "$({_OLD})" ] || break;;
@@ -210,7 +210,7 @@ done
         """Cancel a job and wait; the site decides when SIGKILL follows, unless `force` sends it."""
         kill = f"(\n{SLURM.signal(_ID, 'KILL')}\n)\n" if force else ""
         ask = last_states.ask(self.root, last_states.SHORT_SECONDS)
-        ask = f"whole=$( (\n{ask}) | {SLURM.answer()})"
+        ask = f"whole=$( (\n{ask}) | {SLURM.answer})"
         wait = wait_while(
             "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=_TOO_LATE
         )

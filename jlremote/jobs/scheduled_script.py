@@ -113,7 +113,7 @@ def job_script(plan: ScheduledPlan) -> str:
     """Return the script that runs a job's command in its folder, `$directory`."""
     once, over = _REMOVE, ""
     if SLURM.requeues(plan.resources):
-        once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", SLURM.put_back())
+        once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", SLURM.put_back)
     before = [plan.first]
     if plan.modules:
         load = f"module load {shlex.join(plan.modules)}"

@@ -230,7 +230,7 @@ def _text(start: StartContext) -> str:
     launching = runtime.in_image(name, jupyter_launch.later_script(start))
     exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'
     return (
-        f"{SLURM.plain_variables()}umask 077\n{_GPUS} >{JOBS}/{shlex.quote(name)}/{GPUS} || :\n"
+        f"{SLURM.plain_variables}umask 077\n{_GPUS} >{JOBS}/{shlex.quote(name)}/{GPUS} || :\n"
         f'rm -f "{SERVERS}"/{shlex.quote(name)}/launch {probe}\n'  # a predecessor's
         f"{{ {command_line(('sh', '-c', probing))} >{probe}- && mv -f {probe}- {probe}; }} &\n"
         f'{launching}\nexit "$(cat {exit_file} || echo 1)"\n'

@@ -51,11 +51,6 @@ def owner(host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
 
 
 @pytest.fixture
-def name() -> str:
-    return f"lab-{secrets.token_hex(4)}"
-
-
-@pytest.fixture
 def jobs(owner: Laptop, host: EnginesHost) -> Iterator[Jobs]:
     """Jobs in containers of their own."""
     containers = ContainerFactory(host.engine, f"lab-{secrets.token_hex(4)}-")

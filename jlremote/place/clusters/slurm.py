@@ -119,6 +119,12 @@ class Slurm:
     name: str = "Slurm"
     waiting_states: tuple[str, ...] = slurm_lists.PENDING
     live_states: tuple[str, ...] = (*slurm_lists.PENDING, *slurm_lists.RUNNING)
+    # Reads what `queue` printed and prints it from its heading on; without one, nothing.
+    answer: str = f"sed -n '/^{slurm_lists.QUEUE_HEADING}{FIELD}/,$p'"
+    # Succeeds if Slurm's messages on stdin say that the job is requeued or preempted.
+    put_back: str = "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
+    # Drops `SLURM_…` but for the job's id and GPUs: with them a nested `srun` is refused.
+    plain_variables: str = _PLAIN
 
     def submit(self, name: str, log: str, resources: Resources) -> str:
         """Submit the script on stdin by `sbatch`, and print the job's id.
@@ -154,10 +160,6 @@ class Slurm:
         asked = bounded(argv, seconds or _SECONDS)
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} --user="$(id -un)"'
 
-    def answer(self) -> str:
-        """Read what `queue` printed and print it from its heading on; without one, nothing."""
-        return f"sed -n '/^{slurm_lists.QUEUE_HEADING}{FIELD}/,$p'"
-
     def trial(self, script: str) -> str | None:
         """Return a script that fails if Slurm is silent; `None` if `script` asks it nothing."""
         if _LOOK not in script:
@@ -168,10 +170,6 @@ class Slurm:
     def requeues(self, resources: Resources) -> bool:
         """Return whether Slurm may put the job back into the queue."""
         return "--requeue" in resources.arguments
-
-    def put_back(self) -> str:
-        """Succeed if Slurm's messages on stdin say that the job is requeued or preempted."""
-        return "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
 
     def after(self, job: str) -> tuple[str, ...]:
         """Return arguments of a submission that wait until another job is over."""
@@ -215,10 +213,6 @@ class Slurm:
         by_group = f'grep -qs "/job_{job}/" "$process/cgroup"'
         variables = "tr '\\0' '\\n' <\"$process/environ\""
         return f'{{ {by_group} || {variables} | grep -qx "SLURM_JOB_ID={job}"; }}'
-
-    def plain_variables(self) -> str:
-        """Drop `SLURM_…` but for the job's id and GPUs: with them a nested `srun` is refused."""
-        return _PLAIN
 
     def cancel(self, job: str) -> str:
         return f"{_ON_PATH}scancel {job}"

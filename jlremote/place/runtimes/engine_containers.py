@@ -25,7 +25,7 @@ from jlremote.place.runtimes.docker import networks
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
 from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
 from jlremote.place.runtimes.engine.engine_gpus import gpus_of, shortened
-from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.runtime import (
     KILLED,
     SESSION_LABEL,
@@ -33,6 +33,7 @@ from jlremote.place.runtimes.runtime import (
     WHO,
     Attachment,
     Container,
+    Environment,
     Runtime,
     Volume,
 )
@@ -124,13 +125,11 @@ class Containers(Runtime):
     def as_launched(self, script: str) -> str:
         return waiting.beside(script)
 
-    def relay_prefix(self, name: str) -> tuple[str, ...]:
+    def relay_prefix(self, name: str) -> Argv:
         """Attach stdin and stdout, without a terminal, which would change bytes."""
         return self.engine("exec", "--interactive", self.reference(name), *AS_MAIN_USER)
 
-    def attached(
-        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
-    ) -> tuple[str, ...]:
+    def attached(self, name: str, argv: Argv, how: Attachment, environment: Environment) -> Argv:
         """Run the command with `exec`, in a terminal of the engine's if the caller has one."""
         chosen = {"--user": how.user, "--workdir": how.workdir, "--detach-keys": how.detach_keys}
         # `--env=TERM` without a value passes the caller's.
@@ -141,7 +140,7 @@ class Containers(Runtime):
         options = (*kind, *given, *variables)
         return self.engine("exec", "--interactive", *options, self.reference(name), *begin, *argv)
 
-    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+    def sweep(self, name: str, mark: str, user: str | None = None) -> Argv:
         """Look for the mark in the container, where the end of the engine's client ends nothing."""
         return self.attached(name, sweep_argv(mark), Attachment(user=user), {})
 

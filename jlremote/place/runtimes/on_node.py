@@ -21,8 +21,15 @@ from jlremote.place.host.process_mark import LIST
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.container_options import NO_OPTIONS
+from jlremote.place.runtimes.engine.kinds import Argv
 from jlremote.place.runtimes.processes import KEEP_PATH, Apptainer, Bare
-from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime
+from jlremote.place.runtimes.runtime import (
+    SESSION_LABEL,
+    Attachment,
+    Container,
+    Environment,
+    Runtime,
+)
 from jlremote.text import one_line
 from jlremote.times import by_our_clock
 from jlremote.untrusted import moment
@@ -184,14 +191,12 @@ class OnNode(Runtime):
     def launched(self, name: str, script: str, waiting: str) -> str:
         return f"{self.in_image(name, script)}\n{waiting}"
 
-    def relay_prefix(self, name: str) -> tuple[str, ...]:
+    def relay_prefix(self, name: str) -> Argv:
         """Return the way to the node, and into the image there, perhaps by a module's program."""
         modules = _MODULES.replace("KEEP_PATH", "") if self.has_images else ""
         return (*self._way(name, modules), *self.inner.attached(name, (), Attachment(), {}))
 
-    def attached(
-        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
-    ) -> tuple[str, ...]:
+    def attached(self, name: str, argv: Argv, how: Attachment, environment: Environment) -> Argv:
         """Run it as a step of the job, or by ssh if bytes may be many: steps are slower."""
         inner = self.inner.attached(name, argv, how, environment)
         step = SLURM.step("$jlr_id", terminal=how.terminal is not None, name=how.mark)
@@ -199,11 +204,11 @@ class OnNode(Runtime):
         modules = _MODULES.replace("KEEP_PATH", KEEP_PATH if how.terminal else "")
         return ("sh", "-c", f"{_FIND}{modules}{by_ssh}{step}", "sh", name, *inner)
 
-    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+    def sweep(self, name: str, mark: str, user: str | None = None) -> Argv:
         """Cancel the step: it outlives a client that is killed, and is ended as a whole."""
         end = SLURM.end_steps("$jlr_id", mark)
         return ("sh", "-c", f"{_FIND}case $1 in {LIST}*) exit;; esac\n{end}", "sh", name)
 
-    def _way(self, name: str, modules: str = "") -> tuple[str, ...]:
+    def _way(self, name: str, modules: str = "") -> Argv:
         step = SLURM.step("$jlr_id")
         return ("sh", "-c", f"{_FIND}{modules}{_BY_SSH}{step}", "sh", name)

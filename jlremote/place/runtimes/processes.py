@@ -13,11 +13,13 @@ from jlremote.place.host.contract import Completed, Steps, understood
 from jlremote.place.host.shell_text import IF_MISSING, IN_FOLDER, command_line
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.engine_gpus import shortened
+from jlremote.place.runtimes.engine.kinds import Argv
 from jlremote.place.runtimes.runtime import (
     SESSION_LABEL,
     Attachment,
     Container,
     ContainerSpec,
+    Environment,
     Runtime,
 )
 from jlremote.place.runtimes.scripts.variables import PATH_KEPT, check_name
@@ -48,15 +50,13 @@ jlr_path="FOLDER"/$1/PATH_FILE; shift
 PATH_FILE = "path"
 
 
-def detached(argv: tuple[str, ...]) -> str:
+def detached(argv: Argv) -> str:
     """Return the command that runs argv in a process session of its own, so it outlives ours."""
     # The shell's `&` would make it ignore SIGINT for good.
     return command_line(("sh", "-c", _DETACH, "sh", *argv))
 
 
-def attached(
-    name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
-) -> tuple[str, ...]:
+def attached(name: str, argv: Argv, how: Attachment, environment: Environment) -> Argv:
     """Return the command that runs argv in a folder (`Usage`: an option is only for containers)."""
     for option, value, instead in (
         ("--user", how.user, "write the user before the host, as in `me@dgx`"),
@@ -96,9 +96,7 @@ class Bare(Runtime):
     def detached(self, name: str, script: str) -> str:
         return detached(("sh", "-c", script))
 
-    def attached(
-        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
-    ) -> tuple[str, ...]:
+    def attached(self, name: str, argv: Argv, how: Attachment, environment: Environment) -> Argv:
         text = _WITH_PATH.replace("FOLDER", self.servers_folder).replace("PATH_FILE", PATH_FILE)
         text = text.replace("KEEP_PATH", KEEP_PATH if how.terminal else "")
         return ("sh", "-c", text, "sh", name, *attached(name, argv, how, environment))
@@ -151,12 +149,10 @@ class Apptainer(Runtime):
     def detached(self, name: str, script: str) -> str:
         return detached(self._entered(name, ("sh", "-c", script)))
 
-    def attached(
-        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
-    ) -> tuple[str, ...]:
+    def attached(self, name: str, argv: Argv, how: Attachment, environment: Environment) -> Argv:
         return self._entered(name, attached(name, argv, how, environment))
 
-    def _entered(self, name: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+    def _entered(self, name: str, argv: Argv) -> Argv:
         return ("sh", "-c", _ENTER.replace("FOLDER", self.servers_folder), "sh", name, *argv)
 
 

@@ -12,8 +12,10 @@ from jlremote.errors import Usage
 from jlremote.place.host.contract import USER_LABEL, Completed, Steps
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.container_options import NO_OPTIONS, ContainerOptions
-from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.text import one_line
+
+Environment = Mapping[str, str]
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
@@ -248,7 +250,7 @@ class Runtime(ABC):
         """Return `script` with the variables that a server has which the container launched."""
         return script
 
-    def relay_prefix(self, name: str) -> tuple[str, ...]:
+    def relay_prefix(self, name: str) -> Argv:
         """Return the argv before a program with our stdin; empty where a forward reaches."""
         return ()
 
@@ -258,11 +260,9 @@ class Runtime(ABC):
         return command_line((*self.relay_prefix(name), "sh", "-c", script))
 
     @abstractmethod
-    def attached(
-        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
-    ) -> tuple[str, ...]:
+    def attached(self, name: str, argv: Argv, how: Attachment, environment: Environment) -> Argv:
         """Return the command that runs `argv` with our stdin and stdout (`Usage`: no option)."""
 
-    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+    def sweep(self, name: str, mark: str, user: str | None = None) -> Argv:
         """Return the command that ends what has a mark there (see `sweep_argv`), or nothing."""
         return ()

