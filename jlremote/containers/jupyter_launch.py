@@ -207,7 +207,8 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
                 return server, not findings.joined
         if not findings.joined:
             raise _failed(start, found, findings)
-        undone = launch.unjoin(start.runtime, start.name, start.mark)
+        undone = scripts.session_directory(start.runtime, start.name)
+        undone += f'rm -f "$directory"/joined-{start.mark}\n'
         run_script(start.host, start.runtime.inside(start.name, undone))
     raise JlrError(
         f"another start of Jupyter in `{start.name}` ended before it answered",
