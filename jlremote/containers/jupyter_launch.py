@@ -192,7 +192,8 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
                 return server, not findings.joined
         if not findings.joined:
             raise _failed(start, found, findings)
-        undone = launch.unjoin(start.runtime, start.name, start.mark)
+        undone = scripts.session_directory(start.runtime, start.name)
+        undone += f'rm -f "$directory"/joined-{start.mark}\n'
         run_script(start.host, start.runtime.inside(start.name, undone))
     what = f"another start of Jupyter in `{start.name}` ended before it answered"
     raise JlrError(what, hint="run the command again")

@@ -11,6 +11,7 @@ import json
 import textwrap
 
 from jlremote.jupyter import recorder
+from jlremote.remote import sending
 
 # The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
 # both ends may be one machine, and not 8888, which every Jupyter tries.
@@ -163,7 +164,7 @@ def files(
     own, newer = {}, []
     if record:
         common += recorder.BEGIN + _EXPOSED
-        own[recorder.PROGRAM_FILE] = recorder.program()
+        own[recorder.PROGRAM_FILE] = sending.program(recorder.PROGRAM)
         newer = [("newer", "note_cells", f'{_RECORDS}/cells"'), ("reloads", "show", f'{_RECORDS}"')]
     if idle_stop:
         newer.append(("newer", "keep", str(idle_stop)))

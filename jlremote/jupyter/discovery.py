@@ -77,22 +77,15 @@ def _server(record: list[str], said: dict[str, str], listeners: tuple[Listener, 
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = addresses.socket_inodes(descriptors)
-    runtime = f"{said['directory']}/runtime"
-    ours = path.startswith(f"{runtime}/")
-    held: tuple[Listener, ...] = ()
-    if sock := str(facts.get("sock") or ""):
-        folder, _, name = sock.rpartition("/")
-        own = folder == runtime and name.startswith(SOCKET)
-        if not own or not addresses.listening_inodes(said["sockets"], sock) & inodes:
-            raise ValueError("the process does not hold a socket of the session")
-    else:
-        # Another user's descriptors cannot be read, and then the port alone has to do. Those of
-        # jlr's own server can: a process that hides them got the pid after that server's end.
-        by_port_alone = not inodes and not ours
-        at_port = (one for one in listeners if one.port == facts["port"])
-        held = tuple(one for one in at_port if by_port_alone or one.inode in inodes)
-        if not held:
-            raise ValueError("the process does not hold the port")
+    ours = path.startswith(f"{said['directory']}/runtime/")
+    sock = str(facts.get("sock") or "")
+    # Another user's descriptors cannot be read, and then the port alone has to do. Those of jlr's
+    # own server can: a process that hides them got the pid after that server's end.
+    by_port_alone = not inodes and not ours
+    at_port = (one for one in listeners if one.port == facts["port"])
+    held = tuple(one for one in at_port if by_port_alone or one.inode in inodes)
+    if not (_holds(sock, said, inodes) if sock else held):
+        raise ValueError("the process does not hold the port or the socket")
     return Server(
         pid=whole_number(pid),
         process_start=stat.rpartition(")")[2].split()[19],
@@ -112,6 +105,12 @@ def _server(record: list[str], said: dict[str, str], listeners: tuple[Listener, 
         secure=bool(facts.get("secure")),
         called=words.partition("\0")[0],
     )
+
+
+def _holds(sock: str, said: dict[str, str], inodes: frozenset[str]) -> bool:
+    folder, _, name = sock.rpartition("/")
+    own = folder == f"{said['directory']}/runtime" and name.startswith(SOCKET)
+    return own and bool(addresses.listening_inodes(said["sockets"], sock) & inodes)
 
 
 def _near(held: tuple[Listener, ...]) -> str:

@@ -301,11 +301,6 @@ def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
     )
 
 
-def unjoin(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that takes back that a launch joined another one, before it tries again."""
-    return scripts.session_directory(runtime, name) + f'rm -f "$directory"/joined-{launch_id}\n'
-
-
 def _lock_functions(runtime: Runtime) -> str:
     """Return shell functions that need `$directory`.
 

@@ -17,7 +17,7 @@ from jlremote.place.host.contract import PRINT_RECORD as RECORD
 from jlremote.remote import sending
 from jlremote.untrusted import document, number
 
-PROGRAM_FILE = "jlr_recorder.py"
+PROGRAM, PROGRAM_FILE = "jlremote.remote.recorder_program", "jlr_recorder.py"
 
 # Runs the recorder again if a signal ended it, as where memory ran out.
 _AGAIN = 'while :; do "$@"; [ "$?" -gt 128 ] || exit; sleep 1; done'
@@ -68,18 +68,13 @@ for file in {files}; do
 done
 [ -n "$runtime" ] || exit
 cat >"$directory/output/{PROGRAM_FILE}" <<'END' || exit
-{program()}END
+{sending.program(PROGRAM)}END
 for python in {shlex.quote(called or "python3")} "$(readlink /proc/{pid}/exe)" python3; do
   "$python" -c 'import zmq' && break
 done 2>/dev/null
 exec sh -c '{_AGAIN}' sh "$python" "$directory/output/{PROGRAM_FILE}" {pid} "$runtime" \\
   "$directory" >"$directory/output/log" 2>&1 </dev/null
 """
-
-
-def program() -> str:
-    """Return the text of the recorder's program."""
-    return sending.program("jlremote.remote.recorder_program")
 
 
 @dataclass(frozen=True)

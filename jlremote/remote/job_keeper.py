@@ -133,15 +133,11 @@ class BegunJob:
         self.in_container: bool = ways["in_container"]
         pid, self.start, self.boot, keeper, self.began = _read("process").split()
         self.pid, self.keeper = int(pid), int(keeper)
-        if self.has_keeper():
-            self._take_password()
-
-    def _take_password(self) -> None:
-        """Take the password of `sudo` from the keeper, if that was given one for the job."""
+        # The password of `sudo`, if the keeper was given one for the job.
         with contextlib.suppress(OSError):
             with open(f"/proc/{self.keeper}/environ", encoding="latin-1") as file:
                 given = dict(item.partition("=")[::2] for item in file.read().split("\0"))
-            if given.get("SUDO_PROMPT", "").startswith("/proc/"):
+            if self.has_keeper() and given.get("SUDO_PROMPT", "").startswith("/proc/"):
                 os.environ["SUDO_ASKPASS"] = given["SUDO_ASKPASS"]
                 os.environ["SUDO_PROMPT"] = f"/proc/{self.keeper}/fd/9"
 

@@ -52,7 +52,7 @@ class RecordedServer:
 
     @property
     def runs(self) -> bool:
-        return bool(self.start) and process_start(self.pid) == self.start
+        return process_start(self.pid) == self.start != ""
 
     def await_start(self) -> bool:
         """Wait until the server has written its runtime file."""

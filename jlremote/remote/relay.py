@@ -378,7 +378,7 @@ class _RelayServer:
             self.frame(OPENED, number, 0 if listener.path else listener.sock.getsockname()[1])
 
 
-def serve(tls: Any = None) -> None:
+def main(_argv: List[str], tls: Any = None) -> None:
     """Serve frames on stdin and stdout, with TLS to servers where `tls` is `Certificates`."""
     relay = _RelayServer(tls)
     try:
@@ -388,8 +388,3 @@ def serve(tls: Any = None) -> None:
     finally:
         for listener in relay.listeners.values():
             listener.close()
-
-
-def main(_argv: List[str]) -> None:
-    """Serve frames."""
-    serve()

@@ -63,6 +63,10 @@ class _Request:
             if flags & kind
         }
 
+    def mode(self, default: int) -> int:
+        """Take attributes, and return the permissions of something new."""
+        return self.attributes().get(_MODE, (default,))[0] & 0o7777
+
 
 def _text(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value
@@ -114,14 +118,14 @@ class _SftpServer:
             11: self.open_folder,
             12: self.read_folder,
             13: lambda r: self.done(os.remove, r.path()),
-            14: self.make_folder,
+            14: lambda r: self.done(os.mkdir, r.path(), r.mode(0o777)),
             15: lambda r: self.done(os.rmdir, r.path()),
             16: lambda r: self.names(_name(os.path.realpath(r.path()))),
             17: lambda r: (_ATTRS, _attributes(os.stat(r.path()))),
             18: self.rename,
             19: lambda r: self.names(_name(os.readlink(r.path()))),
             20: lambda r: self.done(os.symlink, r.text(), r.path()),
-            200: self.extended,
+            200: lambda r: self.extensions.get(r.text(), self.unknown)(r),
         }
         self.extensions: Dict[bytes, Callable[[_Request], _Answer]] = {
             b"posix-rename@openssh.com": lambda r: self.done(os.replace, r.path(), r.path()),
@@ -175,11 +179,10 @@ class _SftpServer:
         return self.files[handle]
 
     def open(self, request: _Request) -> _Answer:
-        path, access, attributes = request.path(), request.number(), request.attributes()
+        path, access, mode = request.path(), request.number(), request.mode(0o666)
         flags = sum(value for bit, value in _FLAGS.items() if access & bit)
         if access & _READ and access & _WRITE:
             flags = flags & ~os.O_WRONLY | os.O_RDWR
-        mode = attributes.get(_MODE, (0o666,))[0] & 0o7777
         # A FIFO would wait for its other end.
         descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), mode)
         handle = self.handle()
@@ -241,18 +244,11 @@ class _SftpServer:
                 entries.append(_name(name, os.lstat(os.path.join(path, name))))
         return self.names(*entries)
 
-    def make_folder(self, request: _Request) -> _Answer:
-        path, attributes = request.path(), request.attributes()
-        return self.done(os.mkdir, path, attributes.get(_MODE, (0o777,))[0] & 0o7777)
-
     def rename(self, request: _Request) -> _Answer:
         source, target = request.path(), request.path()
         if os.path.lexists(target):
             raise _Refused(_FAILURE, "it exists")
         return self.done(os.rename, source, target)
-
-    def extended(self, request: _Request) -> _Answer:
-        return self.extensions.get(request.text(), self.unknown)(request)
 
     def unknown(self, _request: _Request) -> _Answer:
         return self.status(_UNSUPPORTED, "not supported")

@@ -125,4 +125,4 @@ def _certificate(path: str) -> bytes:
 
 def main(argv: List[str]) -> None:
     """Serve frames for the server whose process id is given."""
-    relay.serve(Certificates(int(argv[0])))
+    relay.main([], Certificates(int(argv[0])))

@@ -29,6 +29,7 @@ from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from jlremote.jupyter import recorder
+from jlremote.remote import sending
 
 ROUNDS = 10
 TARGET = 1.02
@@ -51,7 +52,7 @@ WAYS = {
 def recorded(runtime: Path, session: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the recorder beside this process, which stands for the server; end it afterwards."""
     program = session / recorder.PROGRAM_FILE
-    program.write_text(recorder.program())
+    program.write_text(sending.program(recorder.PROGRAM))
     argv = (sys.executable, program, str(os.getpid()), runtime, session)
     running = subprocess.Popen(argv)
     try:

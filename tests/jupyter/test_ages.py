@@ -80,18 +80,13 @@ def heard_of(session: Session, path: str) -> Iterator[Kernel]:
     for _ in range(TRIES):
         with session.notebook(path) as kernel:
             kernel.await_start()
-            if is_heard_of(kernel):
-                yield kernel
-                return
+            try:
+                wait_until(lambda: kernel.state() == "idle", "its state")
+            except LabError:
+                continue
+            yield kernel
+            return
     raise LabError(f"the server hears of no kernel of {path}")
-
-
-def is_heard_of(kernel: Kernel) -> bool:
-    try:
-        wait_until(lambda: kernel.state() == "idle", "its state")
-    except LabError:
-        return False
-    return True
 
 
 def tells_kernels(session: Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
@@ -37,16 +38,9 @@ def notebooks(session: Session) -> list[str]:
     return sorted(kernel["path"] for kernel in kernels)
 
 
-def state(session: Session) -> str:
-    """Return the word of `jlr list`."""
-    told = json.loads(session.laptop.jlr("list", session.name, "--json").stdout)
-    return str(told["state"])
-
-
-def awake(session: Session) -> list[str]:
-    """Return what keeps a session from its idle stop."""
-    told = json.loads(session.laptop.jlr("list", session.name, "--json").stdout)
-    return list(told["awake"])
+def told(session: Session) -> dict[str, Any]:
+    """Return what `jlr list` tells of a session."""
+    return dict(json.loads(session.laptop.jlr("list", session.name, "--json").stdout))
 
 
 def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
@@ -64,7 +58,7 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     job = f"{new.name}-job"
     begun = laptop.jlr("run", "lab", "--in", new.name, "-d", "--name", job, "--", "sleep", "600")
     assert begun.status == 0, begun
-    wait_until(lambda: awake(new) == ["ssh, a shell or a job"], "the job's being noted")
+    wait_until(lambda: told(new)["awake"] == ["ssh, a shell or a job"], "the job's being noted")
     with new.notebook("kept.ipynb") as kept:
         assert kept.run("6 * 7") == "42"
         began = time.monotonic()
@@ -84,13 +78,17 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
                 timeout=60,
             )
             assert busy.state() == "busy"
-            assert "the kernel of busy.ipynb" in awake(session)
+            assert "the kernel of busy.ipynb" in told(session)["awake"]
     for here in places:
         here.execute("touch", "/look")
     for session in (new, old):
-        wait_until(lambda here=session: state(here) != "up", "the end of Jupyter", timeout=150)  # type: ignore[misc]
-        told = json.loads(laptop.jlr("list", session.name, "--json").stdout)
-        assert told["state"] == "idle-stopped", told
-        assert "has ended after its idle time" in told["detail"]
+
+        def is_over(here: Session = session) -> bool:
+            return bool(told(here)["state"] != "up")
+
+        wait_until(is_over, "the end of Jupyter", timeout=150)
+        over = told(session)
+        assert over["state"] == "idle-stopped", over
+        assert "has ended after its idle time" in over["detail"]
     assert started(laptop, new.name).report["idle_stop"] is None
-    assert state(new) == "up"
+    assert told(new)["state"] == "up"

@@ -53,7 +53,6 @@ def test_a_container_and_its_server_are_found_in_one_round_trip() -> None:
         ({SESSION_LABEL: "cont1", USER_LABEL: "bob"}, "bob"),
         ({JOB_LABEL: "cont1", USER_LABEL: "bob"}, "bob"),
         ({SESSION_LABEL: "cont1", USER_LABEL: "ada"}, None),
-        ({SESSION_LABEL: "cont1"}, None),
         ({SESSION_LABEL: "cont1", USER_LABEL: ""}, None),
         # of the image that it was made from: nobody's
         ({SESSION_LABEL: "other", USER_LABEL: "bob"}, None),

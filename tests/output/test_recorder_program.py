@@ -15,6 +15,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from jlremote.jupyter import recorder
+from jlremote.remote import sending
 from jlremote.remote.record_store import Store
 from jlremote.remote.recorded_kernel import RecordedServer
 from tests.forward.parts import read_all, serving
@@ -41,7 +42,7 @@ class Recorded:
     @contextmanager
     def recorder(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
         program = self.folder / recorder.PROGRAM_FILE
-        program.write_text(recorder.program())
+        program.write_text(sending.program(recorder.PROGRAM))
         folders = str(self.runtime), str(self.folder)
         argv = (sys.executable, str(program), str(self.server.pid), *folders, *more)
         with subprocess.Popen(argv) as running:

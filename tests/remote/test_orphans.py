@@ -32,8 +32,7 @@ def test_a_command_ends_as_by_itself(
     shell: str, script: str, argv: tuple[str, ...], status: int, stderr: str | None
 ) -> None:
     done = run(shell, script, argv)
-    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
-    assert code == status
+    assert (done.returncode if done.returncode >= 0 else 128 - done.returncode) == status
     assert stderr is None or done.stderr == stderr
     assert "raceback" not in done.stderr
 
@@ -53,11 +52,5 @@ def test_the_program_that_waits_becomes_the_parent_of_an_orphan(tmp_path: Path) 
 
 def run(shell: str, script: str, argv: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     """Run a script with arguments, as an engine's `exec` does: in a session of its own."""
-    return subprocess.run(
-        (shell, "-c", script, "sh", *argv),
-        start_new_session=True,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    words = (shell, "-c", script, "sh", *argv)
+    return subprocess.run(words, start_new_session=True, capture_output=True, text=True, timeout=30)

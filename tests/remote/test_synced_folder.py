@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -37,9 +37,9 @@ class Far:
         words |= {"overwrite": False, "dry": False, "entries": list(entries.items())} | more
         packed = zlib.compress(json.dumps(words).encode("ascii"))
         process = subprocess.Popen(self.argv, stdin=-1, stdout=-1, stderr=-1)
-        assert process.stdin is not None
-        process.stdin.write(sized(packed))
-        process.stdin.flush()
+        given, _ = ends(process)
+        given.write(sized(packed))
+        given.flush()
         return process
 
     def sync(
@@ -52,15 +52,13 @@ class Far:
         """Sync files of these texts; return the last answer, with the names that it `wanted`."""
         entries = entries or {name: file(text) for name, text in texts.items()}
         with self.begin(entries, **more) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            answer = json.loads(process.stdout.readline() or "{}")
+            given, told = ends(process)
+            answer = json.loads(told.readline() or "{}")
             wanted = [list(entries)[number] for number in answer.get("want", ())]
             if wanted:
-                data = files(texts, entries, answer["want"], changed)
-                process.stdin.write(data)
-                process.stdin.close()
-                answer = json.loads(process.stdout.readline() or "{}")
+                given.write(files(texts, entries, answer["want"], changed))
+                given.close()
+                answer = json.loads(told.readline() or "{}")
             assert process.stderr is not None
             errors = process.stderr.read().decode()
         answer |= {"wanted": wanted, "status": process.returncode, "errors": errors}
@@ -72,6 +70,13 @@ class Far:
             for path in self.top.rglob("*")
             if path.is_file() and OWN not in path.parts
         }
+
+
+def ends(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Return the stdin and stdout of a process."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
 
 
 def sized(data: bytes) -> bytes:
@@ -113,10 +118,8 @@ def test_a_folder_comes_whole_and_a_second_time_nothing_is_wanted(far: Far) -> N
 
 
 def test_only_what_it_brought_and_left_unchanged_is_deleted(far: Far) -> None:
-    far.sync(
-        {"d/a": "a", "b": "b", "c": "c"},
-        {"d": ["d"], "d/a": file("a"), "b": file("b"), "c": file("c")},
-    )
+    entries = {"d": ["d"], "d/a": file("a"), "b": file("b"), "c": file("c")}
+    far.sync({"d/a": "a", "b": "b", "c": "c"}, entries)
     (far.top / "d" / "theirs").write_text("theirs")
     (far.top / "b").write_text("changed there")
     done = far.sync({"c": "c"})
@@ -161,9 +164,9 @@ def test_a_cut_leaves_the_old_files_whole_and_the_next_sync_clears_up(far: Far, 
     data = files({"a": "new", "b": "b" * 5000}, entries, [0, 1])
     end = {"before the files": 0, "in a file": 2000, "in a length": -5, "before the end": -1}[cut]
     with far.begin(entries) as process:
-        assert process.stdin is not None
-        process.stdin.write(data[:end])
-        process.stdin.close()
+        given, _ = ends(process)
+        given.write(data[:end])
+        given.close()
         process.wait()
     assert process.returncode == 1
     assert far.files() == {"a": "old"}
@@ -195,9 +198,8 @@ def test_a_file_that_changed_while_it_was_read_stays_old(far: Far) -> None:
     done = far.sync({"a": "mix", "b": "b"}, {"a": file("mix", NEW), "b": file("b")}, changed=("a",))
     assert done["sent"] == ["b"]
     assert far.files() == {"a": "old", "b": "b"}
-    assert far.sync({"a": "new", "b": "b"}, {"a": file("new", NEW), "b": file("b")})["sent"] == [
-        "a"
-    ]
+    entries = {"a": file("new", NEW), "b": file("b")}
+    assert far.sync({"a": "new", "b": "b"}, entries)["sent"] == ["a"]
 
 
 @pytest.mark.parametrize("when", [7 * 10**18 + 1, 1 - 10**18])
@@ -210,9 +212,8 @@ def test_a_laptop_whose_clock_is_years_off_sends_each_edit_once(far: Far, when: 
 
 
 def test_files_folders_and_links_take_each_others_place(far: Far) -> None:
-    far.sync(
-        {"x/y": "1", "z": "2"}, {"x": ["d"], "x/y": file("1"), "z": file("2"), "l": ["l", "z"]}
-    )
+    entries = {"x": ["d"], "x/y": file("1"), "z": file("2"), "l": ["l", "z"]}
+    far.sync({"x/y": "1", "z": "2"}, entries)
     entries = {"x": file("3", NEW), "z": ["d"], "z/w": file("4"), "l": file("5", NEW)}
     done = far.sync({"x": "3", "z/w": "4", "l": "5"}, entries)
     assert (done["conflicts"], done["errors"]) == ([], "")
@@ -265,25 +266,22 @@ def test_home_and_root_are_refused_and_a_default_there_gets_a_name(
 def test_a_second_sync_waits_for_the_first(far: Far) -> None:
     entries = {"a": file("a")}
     with far.begin(entries) as first:
-        assert first.stdout is not None
-        assert first.stdin is not None
-        first.stdout.readline()  # it has the lock
+        given, told = ends(first)
+        told.readline()  # it has the lock
         with far.begin({"a": file("b", NEW)}) as second:
-            first.stdin.write(files({"a": "a"}, entries, [0]))
-            first.stdin.close()
-            assert second.stdout is not None
-            assert second.stdin is not None
-            assert json.loads(second.stdout.readline())["want"] == [0]
+            given.write(files({"a": "a"}, entries, [0]))
+            given.close()
+            next_given, next_told = ends(second)
+            assert json.loads(next_told.readline())["want"] == [0]
             assert first.wait() == 0
-            second.stdin.write(files({"a": "b"}, {"a": file("b")}, [0]))
+            next_given.write(files({"a": "b"}, {"a": file("b")}, [0]))
     assert far.files() == {"a": "b"}
 
 
 @pytest.mark.lab  # it takes seconds
 def test_one_that_waits_too_long_says_so(far: Far) -> None:
     with far.begin({"a": file("a")}) as first:
-        assert first.stdout is not None
-        first.stdout.readline()
+        ends(first)[1].readline()
         brief = (*far.argv[:-1], far.argv[-1].replace("_BUSY_SECONDS = 10", "_BUSY_SECONDS = 1"))
         assert brief != far.argv
         far.argv = brief

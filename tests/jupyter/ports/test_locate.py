@@ -12,7 +12,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.jupyter import locate
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.endpoint import Endpoint, Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import Completed
@@ -40,8 +40,8 @@ def findings(*servers: Server, status: int | None = None, ended: str = "") -> Fi
 class Surveys:
     """The surveys that the host gives, one after the other; the last one again and again."""
 
-    def __init__(self, *found: Survey) -> None:
-        self.found = list(found)
+    def __init__(self) -> None:
+        self.found: list[Survey] = []
         self.asked = 0
         self.slept: list[float] = []
 
@@ -50,25 +50,24 @@ class Surveys:
         return self.found.pop(0) if len(self.found) > 1 else self.found[0]
 
 
-def located(
-    monkeypatch: pytest.MonkeyPatch, *found: Survey, known: Endpoint = KNOWN
-) -> tuple[Endpoint, Surveys]:
-    surveys = Surveys(*found)
-    monkeypatch.setattr(locate, "survey", surveys)
-    monkeypatch.setattr(time, "sleep", surveys.slept.append)
-    return locate.locate(DGX, known), surveys
+@pytest.fixture
+def surveys(monkeypatch: pytest.MonkeyPatch) -> Surveys:
+    made = Surveys()
+    monkeypatch.setattr(locate, "survey", made)
+    monkeypatch.setattr(time, "sleep", made.slept.append)
+    return made
 
 
-def test_a_server_whose_container_moved_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_whose_container_moved_is_followed(surveys: Surveys) -> None:
     moved = replace(HERE, addresses=("172.17.0.9",), alone_on={"172.17.0.9": "net"})
-    found, _ = located(monkeypatch, Survey(moved, findings(new_server())))
-    assert found == replace(KNOWN, target=Target("172.17.0.9", 8888, network="net"))
+    surveys.found = [Survey(moved, findings(new_server()))]
+    target = Target("172.17.0.9", 8888, network="net")
+    assert locate.locate(DGX, KNOWN) == replace(KNOWN, target=target)
 
 
-def test_another_server_with_a_token_is_followed_in_a_container(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found, _ = located(monkeypatch, Survey(HERE, findings(ANOTHER)))
+def test_another_server_with_a_token_is_followed_in_a_container(surveys: Surveys) -> None:
+    surveys.found = [Survey(HERE, findings(ANOTHER))]
+    found = locate.locate(DGX, KNOWN)
     assert (found.server, found.port) == (ANOTHER, 9999)
     assert found.target == Target("a", 9999, network="net")
 
@@ -82,10 +81,11 @@ def test_another_server_with_a_token_is_followed_in_a_container(
     ids=["on the host's network", "without a token"],
 )
 def test_another_server_is_not_followed_where_it_may_be_another_users(
-    container: Container, server: Server, monkeypatch: pytest.MonkeyPatch
+    container: Container, server: Server, surveys: Surveys
 ) -> None:
+    surveys.found = [Survey(container, findings(server, status=1))]
     with pytest.raises(JlrError, match=r"`cont1` \(process 42\) is gone"):
-        located(monkeypatch, Survey(container, findings(server, status=1)))
+        locate.locate(DGX, KNOWN)
 
 
 ON_NODE = replace(HERE, addresses=("127.0.0.1",), node="n1", in_job=True)
@@ -102,18 +102,13 @@ ON_NODE = replace(HERE, addresses=("127.0.0.1",), node="n1", in_job=True)
     ],
 )
 def test_a_port_of_a_node_is_no_other_users_or_gets_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-    listening: tuple[str, ...],
-    status: int,
-    state: str | None,
+    surveys: Surveys, listening: tuple[str, ...], status: int, state: str | None
 ) -> None:
     """Another user may listen at IPv6 beside it, and the end of a job is known late."""
     said = Completed(status, probed(*listening, held=None), "no step")
     host: Any = SimpleNamespace(name="zih", run=lambda _: {"look": said})
     known = replace(KNOWN, place=replace(PLACE, runtime_name="slurm"))
-    surveys = Surveys(Survey(ON_NODE, findings(new_server())))
-    monkeypatch.setattr(locate, "survey", surveys)
-    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    surveys.found = [Survey(ON_NODE, findings(new_server()))]
     if state is None:
         assert locate.locate(host, known).target == Target("n1", 8888, node=True)
         return
@@ -125,13 +120,9 @@ def test_a_port_of_a_node_is_no_other_users_or_gets_nothing(
         locate.locate(host, known)
 
 
-def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(surveys: Surveys) -> None:
     leaving = Survey(HERE, findings())
-    surveys = Surveys(leaving, leaving, Survey(HERE, findings(status=0)))
-    monkeypatch.setattr(locate, "survey", surveys)
-    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    surveys.found = [leaving, leaving, Survey(HERE, findings(status=0))]
     with pytest.raises(JlrError, check=lambda error: error.state == "stopped"):
         locate.locate(DGX, KNOWN)
     assert surveys.asked == 3
