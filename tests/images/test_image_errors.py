@@ -15,6 +15,7 @@ from jlremote.place.runtimes.engine.engine_errors import (
 from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN, Engine
 
 DAEMON = "Error response from daemon: "
+HUB = "pull access denied for x, repository does not exist or may require login"
 REFUSED_SOCKET = (
     "permission denied while trying to connect to the Docker daemon socket at unix:///x"
 )
@@ -24,7 +25,7 @@ REFUSED_SOCKET = (
     ("said", "kind", "words"),
     [
         (f"{DAEMON}manifest for x not found: manifest unknown", NotFound, "manifest unknown"),
-        (f"{DAEMON}x, repository does not exist or may require login", NotFound, "refuses it"),
+        (f"{DAEMON}{HUB}", NotFound, "`nvcr.io` refuses it"),
         (f'{DAEMON}Head "http://x": no basic auth credentials', Authentication, "refuses it"),
         ("unauthorized: authentication required", Authentication, "refuses it"),
         ("denied: requested access to the resource is denied", Authentication, "refuses it"),
