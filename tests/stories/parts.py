@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.hosts.context import Context
 from jlremote.jupyter.endpoint import Endpoint, Server
-from jlremote.laptop.sessions import MountRecord
 from jlremote.link.wire.states import LoginShell
 from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
-from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.questions import Asker, Question
 
@@ -153,31 +151,6 @@ class FakeLink:
             for key, (local, endpoint) in self.held.items()
         )
         return LinkStatus("up", 0.0, None, tuple(told), ())
-
-
-RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
-POINT = MountPoint(RECORD.local, "fuse.sshfs", "lab:/srv/p")
-
-
-@dataclass
-class FakeSystem:
-    """A system with these mounts."""
-
-    points: list[MountPoint] = field(default_factory=lambda: [POINT])
-    options: tuple[str, ...] = ()
-    winfsp = False
-
-    def sshfs(self) -> str:
-        return "sshfs"
-
-    def mounted(self) -> list[MountPoint]:
-        return self.points
-
-    def unmount(self, path: str, *, lazily: bool) -> str | None:
-        return None
-
-    def holders(self, path: str) -> list[Holder]:
-        return []
 
 
 SERVER = Server(

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from jlremote.errors import Busy, Usage
+from jlremote.laptop.sessions import MountRecord
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
 from jlremote.mounts import known_mounts, project_folder, unmount
 from jlremote.mounts.system import Holder, Linux, MountPoint
-from tests.stories.parts import POINT, RECORD, FakeHost
+from tests.stories.parts import FakeHost
+
+RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
+POINT = MountPoint(RECORD.local, "fuse.sshfs", "lab:/srv/p")
 
 
-@dataclass
 class FakeSystem(Linux):
-    """A system with these mounts."""
-
-    points: list[MountPoint] = field(default_factory=lambda: [POINT])
+    """A system with one mount."""
 
     def mounted(self) -> list[MountPoint]:
-        return self.points
+        return [POINT]
 
 
 def link(state: str = State.UP, **mounted: Any) -> LinkStatus:
