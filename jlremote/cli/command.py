@@ -279,31 +279,29 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         keep_words(ctx, args)
+        at = args.index("--") if self.takes_command and "--" in args else len(args)
+        words = args[at + 1 :]
         try:
-            return self._parsed(ctx, args)
+            if self.takes_line:
+                parser = self.make_parser(ctx)
+                parser.allow_interspersed_args = False
+                _, behind, _ = parser.parse_args(args[:at])
+                parsed, behind, _ = parser.parse_args(behind)
+                arguments = (
+                    one.name or "" for one in self.params if isinstance(one, click.Argument)
+                )
+                if isinstance(parsed.get(next(arguments)), str):
+                    at -= len(behind) + 1
+                    words = ["sh", "-c", " ".join(args[at:])]
+            rest = super().parse_args(ctx, args[:at])
         except click.UsageError as failure:
             failure.ctx = failure.ctx or ctx  # click tells not always whose option has no value
             raise
         except Usage as failure:
             failure.usage = usage_line(ctx)
             raise
-
-    def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not self.takes_command:
-            return super().parse_args(ctx, args)
-        at = args.index("--") if "--" in args else len(args)
-        words = args[at + 1 :]
-        if self.takes_line:
-            parser = self.make_parser(ctx)
-            parser.allow_interspersed_args = False
-            _, behind, _ = parser.parse_args(args[:at])
-            parsed, behind, _ = parser.parse_args(behind)
-            first = next(one.name or "" for one in self.params if isinstance(one, click.Argument))
-            if isinstance(parsed.get(first), str):
-                at -= len(behind) + 1
-                words = ["sh", "-c", " ".join(args[at:])]
-        rest = super().parse_args(ctx, args[:at])
-        ctx.params["command"] = tuple(words)
+        if self.takes_command:
+            ctx.params["command"] = tuple(words)
         return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:

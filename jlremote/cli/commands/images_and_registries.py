@@ -16,7 +16,6 @@ from jlremote.cli.options.creation import with_value
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
-from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.times import utc
 
 if TYPE_CHECKING:
@@ -44,9 +43,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 
     context = invocation.context()
     listed = workflow.images(host, context, every=every, engine=engine)
-    chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
-    image = f"{'docker://' if engine.runtime in IMAGE_RUNTIMES else ''}IMAGE"
-    none = f"no images on {host}; `jlr image pull {host} {image}{chosen}` pulls one"
+    none = f"no images on {host}; `jlr image pull --help` says how to pull one"
     tables.show_reports(listed, reports.IMAGES, context, none=none)
 
 
