@@ -17,7 +17,7 @@ from tests.lab.programs import SYSTEM_PATH, run, wait_ended, wait_until
 
 SSHD = "/usr/sbin/sshd"
 PAM_SERVICES = Path("/etc/pam.d")
-PAM_PREFIX = "jlr-lab-"
+PAM_PREFIX = "sshd-jlr-lab-"  # the beginning is that of `is_sshd`
 
 
 # A PAM service that asks for a password, without the two seconds that a wrong one costs elsewhere,

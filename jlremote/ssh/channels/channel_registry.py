@@ -96,9 +96,8 @@ class ChannelRegistry:
 class SessionSlots:
     """The open session channels of a connection: sshd's `MaxSessions` counts all kinds of them.
 
-    A command takes one for as long as it runs; a terminal, a relay into a container and a mount
-    keep theirs for hours. Only the server knows its limit, and says no more than "open failed"
-    where that is reached: then preemptible sessions end, and a new one waits for a command's end.
+    Only the server knows its limit, and says no more than "open failed" where that is reached: then
+    preemptible sessions end, and a new one waits for a command's end.
     """
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import threading
@@ -66,28 +67,23 @@ class Deadline:
     """The time limit of a call in seconds, `None` for none, and the event that cancels it."""
 
     def __init__(self, timeout: float | None, cancelled: threading.Event | None) -> None:
-        self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._timeout = timeout
+        self.is_limited = timeout is not None
+        self._seconds = math.inf if timeout is None else timeout
+        self._ends = time.monotonic() + self._seconds
         self._cancelled = cancelled
-
-    @property
-    def is_limited(self) -> bool:
-        return self._deadline is not None
 
     def remaining(self, longest: float = 60.0) -> float:
         """Return the seconds that the call may wait before its next `check`."""
         if self._cancelled is not None:
             longest = min(longest, _CANCEL_SECONDS)
-        if self._deadline is not None:
-            longest = min(longest, max(0.0, self._deadline - time.monotonic()))
-        return longest
+        return min(longest, max(0.0, self._ends - time.monotonic()))
 
     def check(self) -> None:
         """Raise `LinkLost` if the call was cancelled, `TimeoutError` if its time is over."""
         if self._cancelled is not None and self._cancelled.is_set():
             raise LinkLost("the command was cancelled")
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            raise TimeoutError(f"no end within {self._timeout:g} s")
+        if time.monotonic() >= self._ends:
+            raise TimeoutError(f"no end within {self._seconds:g} s")
 
 
 class ShellSession:

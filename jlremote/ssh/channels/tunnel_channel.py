@@ -278,7 +278,7 @@ class TunnelChannel:
         """Note how a command ended; refuse all else, as RFC 4254 section 5.4 wants."""
         kind, wants_answer = message.get_string(), message.get_boolean()
         if kind == b"exit-status":
-            self.exited(int(message.get_int()))
+            self.exited(message.get_int())
         elif kind == b"exit-signal":
             name = message.get_string().decode("ascii", "replace")
             self.exited(128 + _SIGNALS.get(name, 0))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
@@ -128,12 +129,12 @@ class PlaceStreams:
         return near
 
 
+@dataclass(frozen=True)
 class _StreamOwner:
     """The owner of one bridge; see `BridgeOwner`."""
 
-    def __init__(self, answered: Answered, finished: Callable[[], None]) -> None:
-        self._answered = answered
-        self._finished = finished
+    _answered: Answered
+    _finished: Callable[[], None]
 
     def accepted(self, _bridge: SocketBridge) -> bool:
         self._answered(None)
