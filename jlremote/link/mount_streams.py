@@ -193,10 +193,8 @@ class Mounts:
 
     def _patience(self) -> float:
         now = time.monotonic()
-        since = self._away_since
-        if since is None:
-            self._away_since = since = now
-        return max(0.0, since + GRACE_SECONDS - now)
+        self._away_since = self._away_since or now
+        return max(0.0, self._away_since + GRACE_SECONDS - now)
 
     def _failed(self, name: str, reason: str | None) -> None:
         with self._lock:

@@ -34,8 +34,6 @@ QUEUE_PAUSE_SECONDS = 60.0  # of a cluster's scheduler, which many users ask
 CONNECTION_SECONDS = 60.0
 LONG_SECONDS = 60  # of a cell whose end is told
 
-Show = Callable[[str, str], bool]
-
 
 @dataclass(frozen=True)
 class WatchedJob:
@@ -46,6 +44,7 @@ class WatchedJob:
     kind: str  # `processes`, `scheduled`, or the runtime whose engine has it
 
 
+@dataclass(eq=False)
 class JobNotices:
     """The jobs of one host that are watched.
 
@@ -53,15 +52,15 @@ class JobNotices:
     after some seconds; `gone` is called when no job is left.
     """
 
-    def __init__(self, connected: Callable[[float], Host], show: Show) -> None:
-        self.gone: Callable[[], None] = lambda: None
-        self._connected = connected
-        self._show = show
-        self._lock = threading.Lock()
-        self._jobs: dict[WatchedJob, Job | None] = {}  # as they were last
-        self._warned: set[tuple[str, float]] = set()  # keys, and the ends that were told
-        self._untold: set[str] = set()  # names of jobs whose end no desktop has shown
-        self._ended = threading.Event()
+    connected: Callable[[float], Host]
+    show: Callable[[str, str], bool]
+    gone: Callable[[], None] = lambda: None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _jobs: dict[WatchedJob, Job | None] = field(default_factory=dict)  # as they were last
+    # Keys, and the ends that were told.
+    _warned: set[tuple[str, float]] = field(default_factory=set)
+    _untold: set[str] = field(default_factory=set)  # names of jobs whose end no desktop has shown
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -93,7 +92,7 @@ class JobNotices:
     def _look(self) -> None:
         while self._goes_on():
             try:
-                host = self._connected(CONNECTION_SECONDS)
+                host = self.connected(CONNECTION_SECONDS)
                 for job in tuple(self._jobs):
                     self._ask(host, job)
             except JlrError as failure:
@@ -110,7 +109,7 @@ class JobNotices:
             if now is None or now.over:
                 del self._jobs[watched]
             if now is not None and (text := self._news(before, now)):
-                shown = self._show(f"{host.name}/{watched.name}", text)
+                shown = self.show(f"{host.name}/{watched.name}", text)
                 if now.over and not shown:
                     self._untold.add(watched.name)
 

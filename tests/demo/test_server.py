@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from jlremote.demo.loopback_host import Account, configured_server
-from tests.lab.programs import PATIENCE, wait_until
+from tests.lab.programs import PATIENCE, lives, wait_until
 
 # Reaches this machine, and is no loopback address: it stands for a container's.
 EVERY_INTERFACE = "0.0.0.0"
@@ -101,14 +101,7 @@ def test_closing_the_channel_ends_the_command_and_its_children(
     assert shell.recv(10) == b"up\n"
     child = psutil.Process(int((tmp_path / "pid").read_text()))
     shell.close()
-    wait_until(lambda: not alive(child), "the end of the child")
-
-
-def alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    wait_until(lambda: not lives(child), "the end of the child")
 
 
 def test_ctrl_c_in_a_terminal_interrupts_a_program(client: paramiko.Transport) -> None:
@@ -156,7 +149,7 @@ def test_the_end_of_the_server_ends_what_it_runs(tmp_path: Path) -> None:
         client.auth_publickey(host.user, host.key)
         shell = session(client, "trap '' HUP TERM; echo $$; while :; do sleep 1; done")
         stubborn = psutil.Process(int(shell.recv(20)))
-    assert not alive(stubborn)
+    assert not lives(stubborn)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
     client.close()

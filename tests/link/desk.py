@@ -30,10 +30,9 @@ from jlremote.sessions.start import start
 from tests.lab.fork_server import link_forker
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
-from tests.lab.programs import PATIENCE
+from tests.lab.programs import PATIENCE, lives
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import FakePerson, until
-from tests.link.servers import lives
 from tests.stories.parts import Notes
 
 
@@ -140,7 +139,7 @@ link = Link("lab", Path(sys.argv[1]), NeverAsks("ask in a terminal"))
 def is_link(process: psutil.Process) -> bool:
     """Return whether a process is a link; it may have ended meanwhile."""
     try:
-        return "jlremote.link" in process.cmdline() and lives(process.pid)
+        return "jlremote.link" in process.cmdline() and lives(process)
     except psutil.Error:
         return False
 

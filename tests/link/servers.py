@@ -19,6 +19,7 @@ from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import Runtime
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
+from tests.lab.programs import lives
 from tests.link.fakes import until
 
 PROGRAM = (Path(__file__).parent / "stand_in.py").read_text(encoding="utf-8")
@@ -31,14 +32,6 @@ def beginning(runtime: Runtime, name: str, bind: str, port: int) -> str:
         + f'export DIRECTORY="$directory" BIND={bind} PORT={port}\n'
         + f'exec python3 -c "$1" {name}\n'
     )
-
-
-def lives(pid: int) -> bool:
-    """Return whether a process runs; one that only waits to be reaped does not."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def name_of(process: psutil.Process) -> str | None:
@@ -76,7 +69,7 @@ class HostServers:
 
     def running(self, name: str) -> list[psutil.Process]:
         """Return the user's processes of that name, but for those that wait to be reaped."""
-        return [p for p in self._account.processes() if lives(p.pid) and name_of(p) == name]
+        return [p for p in self._account.processes() if lives(p) and name_of(p) == name]
 
     def kill(self, name: str) -> None:
         process = self._running.pop(name)

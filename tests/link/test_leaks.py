@@ -18,11 +18,11 @@ from jlremote.errors import JlrError
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.programs import PATIENCE
+from tests.lab.programs import PATIENCE, lives
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
-from tests.link.servers import HostServers, lives, name_of, start_inside
+from tests.link.servers import HostServers, name_of, start_inside
 from tests.long import LONG, WANTED
 
 # A link that pauses a tenth as long: connections that are dropped as soon as they are there count
@@ -92,7 +92,7 @@ def size(link: psutil.Process) -> tuple[int, int, int, float]:
 
 def at_the_host(account: Account) -> list[str | None]:
     """Return the names of what runs at the host for the user: the server, and one connection."""
-    return [name_of(process) for process in account.processes() if lives(process.pid)]
+    return [name_of(process) for process in account.processes() if lives(process)]
 
 
 def drop(sshd: SSHServer, chance: random.Random) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from posixpath import basename
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.link.wire.states import LoginShell
@@ -110,13 +111,13 @@ def read(done: Completed, marker: str) -> LoginShell:
         )
     their_path, their_engine, *they_find = answer.split("\n")
     named = "" if engine else their_engine
-    names = [*map(_name, programs)]
+    names = [*map(basename, programs)]
     try:
         return LoginShell(
             shell,
             path=_folders(their_path.split(":"), path.split(":")),
             docker_host=named and _docker_host(named),
-            finds=tuple(each for each in _folders(they_find, ()) if _name(each) not in names),
+            finds=tuple(each for each in _folders(they_find, ()) if basename(each) not in names),
         )
     except Refused as refused:
         return LoginShell(shell, trouble=f"{own} has a DOCKER_HOST that is refused: {refused}")
@@ -126,10 +127,6 @@ def _folders(theirs: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return their absolute paths which are not known; others mean another folder elsewhere."""
     new = [each for each in theirs if each.startswith("/") and each not in known]
     return tuple(dict.fromkeys(map(absolute_path, new)))
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _docker_host(text: str) -> str:
