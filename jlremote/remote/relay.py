@@ -1,9 +1,9 @@
 """A relay where a server runs: many TCP connections over one stdin and stdout.
 
-`ssh.forward.relay` is the other side. Both sides send frames, each a head (kind: 1 byte, stream: 4,
-count: 4, big-endian) and for OPEN, LISTEN and DATA `count` bytes, which are JSON but for DATA. The
-other side numbers its streams and listeners, and never uses a number twice; those of connections
-that a listener accepted begin at `ACCEPTED_FROM`.
+`ssh.forward.container_relay` is the other side. Both sides send frames, each a head (kind: 1 byte,
+stream: 4, count: 4, big-endian) and for OPEN, LISTEN and DATA `count` bytes, which are JSON but for
+DATA. The other side numbers its streams and listeners, and never uses a number twice; those of
+connections that a listener accepted begin at `ACCEPTED_FROM`.
 
     OPEN    to the relay    [CREDIT, HOST, PORT] or [CREDIT, PATH]: connect; answered by OPENED or
                             REFUSED, of which `count` says why TLS is refused

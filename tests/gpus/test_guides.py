@@ -34,7 +34,7 @@ ELSEWHERE = {
     "test_other_commands_reach_its_host_by_name_alone_and_jlr_stop_ends_it",
     # a registry of the Internet
     "jlr image (login|pull) .*": "engines/test_nvcr::"
-    "test_nvidias_registry_is_logged_in_to_by_its_one_user_name",
+    "test_an_image_of_nvidias_registry_is_pulled_and_runs_with_its_entrypoint",
     "jlr image push .*": "images/test_save::"
     "test_a_saved_image_is_pushed_to_a_private_registry_with_the_key",
     # an engine, packages and an image that this host does not have
