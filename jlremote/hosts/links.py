@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -277,9 +278,9 @@ def ask_each(
     Once one has answered, the others have `after_first` seconds. A host that needs the user is
     asked once more when the others have answered, one by one.
     """
-    quiet = replace(context, asker=ASKS_NOTHING)
+    quiet = partial(_answer, question=question, context=replace(context, asker=ASKS_NOTHING))
     with context.progress.step(f"Ask {', '.join(hosts)}"):
-        found = _side_by_side(hosts, question, quiet, after_first)
+        found = _side_by_side(hosts, quiet, after_first)
     for number, one in enumerate(found):
         if isinstance(one.error, NeedsAuthentication):
             found[number] = _answer(one.host, question, context)
@@ -287,18 +288,12 @@ def ask_each(
 
 
 def _side_by_side(
-    hosts: Sequence[str],
-    question: Callable[[str, Context], T],
-    context: Context,
-    after_first: float,
+    hosts: Sequence[str], ask: Callable[[str], PoolAnswer[T]], after_first: float
 ) -> list[PoolAnswer[T]]:
-    answers: queue.SimpleQueue[PoolAnswer[T]] = queue.SimpleQueue()
-
-    def ask(host: str) -> None:
-        answers.put(_answer(host, question, context))
-
+    answers = queue.SimpleQueue[PoolAnswer[T]]()
     for host in hosts:  # a daemon: a host that never answers keeps no command from ending
-        threading.Thread(target=ask, args=(host,), daemon=True).start()
+        asking = threading.Thread(target=lambda host=host: answers.put(ask(host)), daemon=True)
+        asking.start()
     found = dict[str, PoolAnswer[T]]()
     began = time.monotonic()
     until = began + POOL_SECONDS

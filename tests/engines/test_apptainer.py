@@ -68,16 +68,13 @@ def test_its_tmp_is_its_own_and_a_shell_sees_the_same(
 
 
 def test_a_variable_is_in_no_argument_and_its_files_are_the_users_alone(
-    session: Session, engines_host: EnginesHost
+    session: Session, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> None:
     seen = command_lines(engines_host)
     assert any("jupyter-lab" in words for words in seen), seen
     assert not [words for words in seen if SECRET in words]
     (folder,) = (engines_host.account.home / ".local/state/jlr/apptainer").glob(f"*/{NAME}")
     assert {oct(path.stat().st_mode)[-2:] for path in (folder, folder / "enter")} == {"00"}
-
-
-def test_another_laptop_sees_it_with_its_image(session: Session, engines_laptop: Laptop) -> None:
     found = told(engines_laptop, "list", "lab", "--json")
     (ours,) = [each for each in found if each["name"] == NAME]
     assert (ours["runtime"], ours["state"]) == ("apptainer", "up")

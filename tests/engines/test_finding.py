@@ -33,21 +33,19 @@ def without_init(engines_host: EnginesHost, engine: Engine, keys: Keys) -> Itera
 def test_podman_is_found_where_docker_does_not_run_and_needs_no_init(
     without_init: Laptop, engines_host: EnginesHost, name: str
 ) -> None:
-    words = ("start", "lab", name, "--image", IMAGE, "--no-browser")
+    job, lacking = f"{name}-job", "has no package `catatonit`"
+    new = ("--image", IMAGE)
     try:
-        without_init.jlr(*words, timeout=120).checked(0, "has no package `catatonit`")
+        without_init.jlr("start", "lab", name, *new, "--no-browser", timeout=120).checked(
+            0, lacking
+        )
         assert told(without_init, "list", name, "--json")["runtime"] == "podman"
         assert without_init.jlr("rm", name, "--yes").status == 0
+        words = ("run", "lab", "--name", job, *new, "--", "sh", "-c", "exit 7")
+        without_init.jlr(*words, timeout=120).checked(7, lacking)
     finally:
         engines_host.remove("podman", name)
-
-
-def test_a_job_needs_no_init(without_init: Laptop, engines_host: EnginesHost, name: str) -> None:
-    words = ("run", "lab", "--name", name, "--image", IMAGE, "--", "sh", "-c", "exit 7")
-    try:
-        without_init.jlr(*words, timeout=120).checked(7, "has no package `catatonit`")
-    finally:
-        engines_host.remove("podman", name)
+        engines_host.remove("podman", job)
 
 
 def test_an_engine_that_was_named_is_not_replaced(without_docker: Laptop, name: str) -> None:
