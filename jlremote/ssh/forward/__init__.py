@@ -5,7 +5,7 @@ connection, its proof before the first byte, or the wait for one), `socket_bridg
 container's own loopback is reached through `container_relay`, and by `remote/relay`, which runs in
 the container. `place_streams` joins local sockets with any address of
 a place, and listens there. `sftp_streams` serves mounts, and refuses links that lead out of one.
-The decisions about far ends are in `jlremote/jupyter/ports`.
+The decisions about far ends are in `jlremote/jupyter/locate`.
 
 Why does the listener outlive the connection? A page that is open waits and goes on, and no other
 program takes the port meanwhile. The page's own requests wait as long as it does: JupyterLab shows
