@@ -278,7 +278,6 @@ def file_chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserC
 
 @pytest.fixture
 def chromium(tmp_path: Path) -> Iterator[BrowserContext]:
-    """A headless browser with a new profile."""
     with running_chromium(tmp_path / "profile") as context:
         yield context
 
@@ -295,7 +294,6 @@ def running_chromium(profile: Path) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a file system of 64 KiB of its own."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])

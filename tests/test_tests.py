@@ -101,7 +101,6 @@ class Module:
         return found
 
     def called(self, name: str) -> list[tuple[Module, Function]]:
-        """Return the functions of the tests that a call may run."""
         if name.startswith("."):
             return self.methods.get(name[1:], [])
         module, original = self.resolved(name)
@@ -153,7 +152,6 @@ def test_no_test_module_imports_from_another() -> None:
 
 
 def uses(*names: str) -> set[str]:
-    """Return the modules of the tests that use or define one of these names."""
     return {place for place, module in sources().items() if module.has_name(*names)}
 
 

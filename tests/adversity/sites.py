@@ -49,8 +49,6 @@ REGISTER = (
 
 @dataclass(frozen=True)
 class Request:
-    """What a browser asked a site."""
-
     path: str
     host: str  # the name in the address, without the port
     cookie: str
@@ -80,10 +78,7 @@ class Site:
 
 @contextmanager
 def site(word: str, port: int | None = None, base: str = "/") -> Iterator[Site]:
-    """Serve a site where a forward listens, on a free port unless one is given.
-
-    It is served until the context ends.
-    """
+    """Serve a site where a forward listens."""
     made = Site(free_port() if port is None else port, word, base)
     with ExitStack() as stack:
         for address in ("127.0.0.1", own_address(made.port)):

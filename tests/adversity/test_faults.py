@@ -75,18 +75,15 @@ class Scene:
 
     @property
     def link(self) -> psutil.Process:
-        """The laptop's one link."""
         [found] = [process for process in self.laptop.processes() if is_link(process)]
         return found
 
     @property
     def record(self) -> Path:
-        """The file that the session is remembered by."""
         folder = Path(self.laptop.environment["XDG_STATE_HOME"]) / "jlr" / "sessions"
         return folder / f"{HOST}+{self.container.name}.json"
 
     def cut(self) -> None:
-        """End every connection."""
         self.before_a_loss()
         self.line.cut()
 
@@ -95,7 +92,6 @@ class Scene:
         time.sleep(STEADY_SECONDS)
 
     def told(self) -> dict[str, Any]:
-        """Return what `jlr list` says of the session, in time."""
         with within(TOLD):
             listed = self.laptop.jlr("list", "--json")
         assert listed.status == 0, listed
@@ -130,7 +126,6 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(engine: Engine, account: Account, keys: Keys) -> Iterator[Scene]:
-    """One session for all of these faults."""
     factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
     home = account.home / "faults"
     home.mkdir()

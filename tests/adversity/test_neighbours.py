@@ -40,7 +40,6 @@ class Neighbour:
         return "hello" in self.heard()
 
     def heard(self) -> str:
-        """Return all that it was sent."""
         return self._container.execute("sh", "-c", "cat /tmp/heard 2>/dev/null; :")
 
     def was_sent_nothing(self) -> None:
@@ -50,7 +49,6 @@ class Neighbour:
         self.await_belief()
 
     def forget(self) -> None:
-        """Forget what it heard."""
         self._container.execute("rm", "-f", "/tmp/heard")
 
 
@@ -91,7 +89,6 @@ def relays(account: Account, inside: Container) -> bool:
 
 @pytest.fixture
 def shared(engine: Engine, container: ContainerFactory) -> Iterator[str]:
-    """A network as compose makes one."""
     name = f"{container.prefix}shared"
     engine.docker("network", "create", name)
     yield name

@@ -61,7 +61,6 @@ def proxy() -> Iterator[Proxy]:
 
 @pytest.fixture(scope="module")
 def behind_it(proxy: Proxy, sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
-    """A laptop with a proxy in its environment."""
     with new_laptop(sshd, account, keys) as fresh:
         fresh.environment |= proxy.variables("127.0.0.1")
         yield fresh

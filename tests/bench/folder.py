@@ -26,8 +26,6 @@ SAVES, SAVED_SECONDS = 10, 1.0
 
 
 class Folder:
-    """The folder, and the ways to send it."""
-
     def __init__(self, parts: Bench, streams: Streams, top: Path) -> None:
         self._streams, self._top, self._session = streams, top, parts.session
         for number in range(FILES):
@@ -96,7 +94,6 @@ def measure(milliseconds: int, rounds: int) -> bool:
 
 
 def main() -> int:
-    """Print the table and return the exit status."""
     rounds, *lines = map(int, sys.argv[1:] or [str(ROUNDS)])
     print("| seconds | rsync | jlr sync | wanted |\n|---|---|---|---|")
     missed = [measure(one, rounds) for one in lines or (0, 20)]

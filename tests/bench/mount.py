@@ -62,7 +62,6 @@ class Bench:
 
 @contextmanager
 def bench() -> Iterator[Bench]:
-    """Put all parts together."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         key = make_key(folder / "key")
@@ -90,14 +89,12 @@ def make_tree(tree: Path) -> None:
 
 
 def copy(source: Path, target: Path) -> float:
-    """Return MB/s of a copy, until the target is closed."""
     since = time.perf_counter()
     subprocess.run(("cp", str(source), str(target)), check=True)
     return source.stat().st_size / (time.perf_counter() - since) / 1e6
 
 
 def walk(tree: Path) -> float:
-    """Return how many files a second are found, with their sizes."""
     since = time.perf_counter()
     argv = ("find", str(tree), "-type", "f", "-size", "-300c")
     found = subprocess.run(argv, check=True, capture_output=True).stdout.splitlines()
@@ -106,7 +103,6 @@ def walk(tree: Path) -> float:
 
 
 def read(tree: Path, folders: int) -> float:
-    """Return how many small files a second are read, one after the other."""
     since = time.perf_counter()
     count = 0
     for folder in sorted(tree.iterdir())[:folders]:
@@ -120,7 +116,6 @@ Measure = Callable[[Path], float]
 
 
 def measure(parts: Bench, rounds: int) -> Samples:
-    """Return all samples by way and measure; the ways take turns."""
     samples: Samples = defaultdict(list)
     for number in range(rounds):
         for host, folders in (("near", 10), ("far", 1)):
@@ -144,7 +139,6 @@ def measures(parts: Bench, folders: int) -> list[tuple[str, Measure]]:
 
 
 def table(samples: Samples) -> str:
-    """Return the Markdown table."""
     lines = ["| | `sshfs` | `jlr mount` | ratio |", "|---|---|---|---|"]
     for name in dict.fromkeys(name for _, name in samples):
         theirs, ours = (statistics.median(samples[way, name]) for way in ("sshfs", "jlr"))

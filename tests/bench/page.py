@@ -78,7 +78,6 @@ def measured(ways: dict[str, str], rounds: int) -> dict[str, list[float]]:
 
 
 def row(where: str, seconds: dict[str, list[float]]) -> tuple[str, bool]:
-    """Return a line of the table, and whether the target is met."""
     ssh, jlr = (statistics.median(seconds[way]) for way in ("ssh", "jlr"))
     pairs = zip(seconds["jlr"], seconds["ssh"], strict=True)
     ratio = statistics.median(ours / theirs for ours, theirs in pairs)

@@ -39,7 +39,6 @@ ENDED = re.compile(r"\[\d+\]")
 
 
 def row(silence: int, way: str, page: Page, count: int) -> str:
-    """Return a line of the table."""
     missing = count - len(set(lines(page)))
     prompt = page.locator(".jp-Notebook .jp-InputPrompt").first.inner_text()
     ended = "yes" if ENDED.search(prompt) else "no"
@@ -66,7 +65,6 @@ def measure(silence: int, pages: dict[str, Page], network: Network) -> None:
 
 
 def opened(chromium: BrowserContext, ways: dict[str, str]) -> dict[str, Page]:
-    """Return a page with a new notebook for each way."""
     pages = {way: chromium.new_page() for way in ways}
     for way, page in pages.items():
         page.bring_to_front()

@@ -60,7 +60,6 @@ class Bench:
 
     @property
     def session(self) -> str:
-        """Its name."""
         return self._warm.name
 
     def contests(self) -> tuple[Contest, ...]:
@@ -101,7 +100,6 @@ class Bench:
 
     @cached_property
     def _connected(self) -> Kernel:
-        """A client of the kernel of `jlr exec`."""
         self._jlr("exec", self._warm.name, "-c", "1")
         report = self.laptop.jlr("open", self._warm.name, "--no-browser", "--json").stdout
         session = Session(self.laptop, json.loads(report))

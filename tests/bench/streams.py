@@ -70,7 +70,6 @@ class Streams:
             self.seconds((*self.ssh, "-O", "exit", "lab"))
 
     def rows(self) -> Iterator[Row]:
-        """Give what is measured."""
         down, up = ("cat", THERE), ("dd", "of=/dev/null", "bs=64k", "status=none")
         for title, ours in (
             ("`jlr shell`", ("jlr", "shell", self._name, "--")),
@@ -143,7 +142,6 @@ def measure(milliseconds: int, rounds: int) -> bool:
 
 
 def main() -> int:
-    """Print the table and return the exit status."""
     rounds, *lines = map(int, sys.argv[1:] or [str(ROUNDS)])
     print("| | by hand | jlr | ratio | wanted |\n|---|---|---|---|---|")
     missed = [measure(one, rounds) for one in lines or (0, 20)]

@@ -110,7 +110,6 @@ def measures(milliseconds: int) -> tuple[tuple[str, Measure, float], ...]:
 
 
 def rows(milliseconds: int, rounds: int) -> Iterator[tuple[str, bool]]:
-    """Give each row of the table, and whether its goal was met."""
     samples: dict[tuple[str, str], list[float]] = defaultdict(list)
     line = f"{milliseconds} ms" if milliseconds else "loopback"
     with ways(milliseconds) as ports:

@@ -63,13 +63,7 @@ def _answer(sock: socket.socket) -> None:
 
 
 def slow_line(port: int, delay: float, rate: float) -> int:
-    """Pass connections on to `port` as a line does that takes `delay` s each way; return the port.
-
-    Args:
-        port: where to.
-        delay: seconds in each direction.
-        rate: bytes a second in each direction.
-    """
+    """Pass connections on to `port`, with `delay` s and `rate` bytes a second each way."""
 
     def accept(near: socket.socket) -> None:
         far = socket.create_connection(("127.0.0.1", port))
@@ -142,7 +136,6 @@ class _Gateway:
 
 
 def our_forward(sshd_port: int, key: str, target_port: int) -> int:
-    """Start a forward on a connection of its own; return its port."""
     sock = socket.create_connection(("127.0.0.1", sshd_port))
     transport = Transport(sock, Offer())
     transport.handshake(10)
@@ -159,7 +152,6 @@ def connect(port: int) -> socket.socket:
 
 
 def down(port: int, blocks: int) -> float:
-    """Return MB/s of a download."""
     buffer = bytearray(1 << 20)
     with connect(port) as sock:
         since = time.perf_counter()

@@ -33,7 +33,6 @@ class Account:
         run("chpasswd", "--crypt-method", "MD5", stdin=f"{self.name}:{password}\n")
 
     def processes(self) -> list[psutil.Process]:
-        """Return the account's running processes."""
         return [p for p in psutil.process_iter() if real_uid(p) == self.uid and lives(p)]
 
     def command_lines(self) -> list[list[str]]:
@@ -45,7 +44,6 @@ class Account:
         return found
 
     def end_processes(self) -> None:
-        """Kill the account's processes."""
         found = self.processes()
         for process in found:
             with suppress(psutil.NoSuchProcess):
@@ -61,7 +59,6 @@ class Account:
 
 
 def all_leases() -> list[Path]:
-    """Return the leases of all users of this machine."""
     return list(Path(leases.PARENT).glob("jlr-gpus-*/*"))
 
 

@@ -45,25 +45,18 @@ class Engine:
 
     @property
     def socket(self) -> Path:
-        """The unix socket that it listens on."""
         return self.folder / "docker.sock"
 
     @property
     def url(self) -> str:
-        """What `DOCKER_HOST` takes."""
         return f"unix://{self.socket}"
 
     @property
     def log(self) -> Path:
-        """What dockerd said since it started."""
         return self.folder / "dockerd.log"
 
     def docker(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> str:
-        """Run `docker …` against this engine and return its stdout.
-
-        Raises:
-            LabError: it failed.
-        """
+        """Run `docker …` against this engine and return its stdout."""
         return run("docker", "-H", self.url, *argv, timeout=timeout, stdin=stdin).strip()
 
     def try_docker(self, *argv: str, timeout: float = 60) -> Result:
@@ -71,16 +64,11 @@ class Engine:
         return attempt("docker", "-H", self.url, *argv, timeout=timeout)
 
     def pause(self, name: str) -> None:
-        """Pause a container; the kernel does not freeze one while it is too busy.
-
-        Raises:
-            LabError: it is not paused in a minute.
-        """
+        """Pause a container; the kernel does not freeze one while it is too busy."""
         pause = ("pause", name)
         wait_until(lambda: self.try_docker(*pause).status == 0, f"the pause of {name}")
 
     def answers(self) -> bool:
-        """Return whether a dockerd listens and is ready."""
         return self.socket.exists() and self.try_docker("version").status == 0
 
     def process(self) -> psutil.Process | None:
@@ -118,11 +106,7 @@ class Engine:
         return names
 
     def _api(self, method: str, path: str) -> Any:
-        """Ask dockerd itself: its client takes 15 ms of CPU to start.
-
-        Raises:
-            LabError: it refused; what is gone or just going may be removed, though.
-        """
+        """Ask dockerd itself: its client takes 15 ms of CPU to start."""
         connection = HTTPConnection("localhost")
         with socket.socket(socket.AF_UNIX) as dockerd:
             dockerd.settimeout(60)
@@ -160,11 +144,7 @@ def running_engine(say: Say = print) -> Iterator[Engine]:
 
 
 def start(engine: Engine, say: Say) -> None:
-    """Start dockerd and wait until it answers.
-
-    Raises:
-        LabError: it did not come up; the message holds the end of its log.
-    """
+    """Start dockerd and wait until it answers."""
     run("groupadd", "--force", "--system", GROUP)
     with open_lock(MACHINE_LOCK) as machine:
         wait_for_lock(machine, say, "another lab's engine on this machine", timeout=900)
@@ -254,7 +234,6 @@ def stop(engine: Engine) -> None:
 
 
 def kill(processes: list[psutil.Process]) -> None:
-    """Kill processes and wait until they have ended."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()

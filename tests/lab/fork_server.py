@@ -156,7 +156,6 @@ def show_in_proc(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
 
 
 def rename(name: str) -> None:
-    """Give this process the name that its program has."""
     ctypes.CDLL(None).prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
 
 
@@ -217,20 +216,14 @@ class ForkedLink:
         self.pid = int(self._answer.recv(PIPE_BYTES))
 
     def __del__(self) -> None:
-        """Close what tells of the link's end; it outlives the command."""
         self._answer.close()
 
     def wait(self) -> int:
-        """Return the exit code of the link once it has ended."""
         return int(self._answer.recv(PIPE_BYTES))
 
 
 class ForkServer:
-    """The server of one process of tests.
-
-    Attributes:
-        door: where it takes requests.
-    """
+    """The server of one process of tests; `door` takes requests."""
 
     def __init__(self) -> None:
         self.door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -254,7 +247,6 @@ class ForkServer:
         return self.door.recv(1) == b"1"
 
     def end(self) -> None:
-        """End the server."""
         self.door.close()
         self._process.communicate()
 
@@ -305,11 +297,7 @@ def pipe(held: ExitStack) -> tuple[FileIO, FileIO]:
 
 
 def read_to_end(files: Sequence[FileIO], deadline: float) -> list[bytes]:
-    """Return what comes from each pipe.
-
-    Raises:
-        TimeoutError: one of them has not ended at `deadline`, as of `time.monotonic`.
-    """
+    """Return what comes from each pipe; raise TimeoutError at `deadline` (`time.monotonic`)."""
     found = [bytearray() for _ in files]
     with selectors.DefaultSelector() as selector:
         for file, text in zip(files, found, strict=True):

@@ -44,7 +44,6 @@ class ForkedProcess:
         self._status: int | None = None
 
     def __del__(self) -> None:
-        """Close what tells of its end."""
         self._answer.close()
 
     def status(self, *, wait: bool) -> int | None:
@@ -114,8 +113,6 @@ class _ForkedTerminal(PtyProcess):  # type: ignore[misc]
 
 
 class ForkedTerminal(Spawn):
-    """`pexpect.spawn` of a command that is forked."""
-
     def _spawnpty(
         self,
         args: list[bytes],

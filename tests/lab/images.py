@@ -32,11 +32,7 @@ NAMES = ("lab/plain", "lab/jupyter", "lab/broken", "lab/slow", "lab/ages", "lab/
 
 
 def ensure(engine: Engine, say: Say, names: tuple[str, ...] = NAMES) -> None:
-    """Build those of the images that are missing or whose recipe changed, and their parents.
-
-    Raises:
-        LabError: a build failed; the message holds its output.
-    """
+    """Build those of the images that are missing or whose recipe changed, and their parents."""
     with exclusive(root() / "images.lock", say, "another run that builds the images", timeout=1800):
         for name in names:
             ensure_one(engine, say, name)
@@ -57,12 +53,10 @@ def ensure_one(engine: Engine, say: Say, name: str) -> None:
 
 
 def recipe(name: str) -> Path:
-    """Return the folder that `name` is built from."""
     return RECIPES / name.removeprefix("lab/")
 
 
 def parent(name: str) -> str:
-    """Return the image that the Dockerfile of `name` begins with."""
     text = (recipe(name) / "Dockerfile").read_text(encoding="utf-8")
     begin = re.search(r"^FROM (lab/\S+)$", text, re.MULTILINE)
     if begin is None:
@@ -71,7 +65,6 @@ def parent(name: str) -> str:
 
 
 def recipe_hash(name: str) -> str:
-    """Return what changes when an image would come out otherwise."""
     if name == BASE:
         return hashlib.sha256(repr(DEBOOTSTRAP).encode()).hexdigest()
     digest = hashlib.sha256(recipe_hash(parent(name)).encode())
@@ -99,7 +92,6 @@ def build_base(engine: Engine, wanted: str) -> None:
 
 
 def import_folder(engine: Engine, folder: str, wanted: str) -> None:
-    """Hand a folder to `docker import` as a stream."""
     archive = ("tar", "-C", folder, "--one-file-system", "--exclude=./proc/*", "--exclude=./sys/*")
     with subprocess.Popen((*archive, "-c", "."), stdout=subprocess.PIPE) as packer:
         done = subprocess.run(

@@ -119,7 +119,6 @@ class Laptop:
         return Path(self.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
 
     def settle(self, text: str) -> Path:
-        """Write `config.toml`, and return its path."""
         self.settings.parent.mkdir(exist_ok=True)
         self.settings.write_text(text, encoding="utf-8")
         return self.settings
@@ -134,11 +133,7 @@ class Laptop:
         return self.run(*argv, timeout=timeout, stdin=stdin)
 
     def jlr(self, *words: str, timeout: float = 2 * PATIENCE, stdin: str | None = None) -> Result:
-        """Run `jlr` to its end, without a terminal.
-
-        Raises:
-            LabError: it took longer than `timeout` seconds, and was killed.
-        """
+        """Run `jlr` to its end, without a terminal."""
         argv, given = (str(PROGRAMS / "jlr"), *words), stdin or ""
         if not can_fork(argv, self.environment, given):
             return self.run(*argv, timeout=timeout, stdin=stdin)
@@ -162,7 +157,6 @@ class Laptop:
         )
 
     def completions(self, line: str) -> list[str]:
-        """Return what completes a line, as bash's script gets it."""
         asked = (f"COMP_LINE={line}", "COMP_WORDBREAKS=", "_JLR_COMPLETE=bash_complete")
         done = self.run("env", *asked, str(PROGRAMS / "jlr"))
         assert done.stderr == "", done
@@ -188,12 +182,7 @@ class Laptop:
 
     @contextmanager
     def terminal(self, *argv: str, timeout: float = PATIENCE) -> Iterator[pexpect.spawn[str]]:
-        """Run a program in a terminal, where it may ask; `argv` may begin with `jlr`.
-
-        Args:
-            argv: the program and its arguments.
-            timeout: seconds that each `expect` waits at most.
-        """
+        """Run a program in a terminal, where it may ask; `argv` may begin with `jlr`."""
         environment = self.environment | {"TERM": "xterm-256color"}
         spawn = ForkedTerminal if argv[0] == "jlr" and self._may_fork(argv) else pexpect.spawn
         spawned = spawn(
@@ -211,7 +200,6 @@ class Laptop:
             spawned.close(force=True)
 
     def link_log(self) -> str:
-        """Return the log of the link that wrote last."""
         logs = (self.folder / "state" / "jlr" / "log").glob("link-*.log")
         return max(logs, key=lambda log: log.stat().st_mtime).read_text("utf-8")
 
@@ -232,11 +220,7 @@ class Laptop:
         return found
 
     def shut_down(self, patience: float = 10) -> list[str]:
-        """End every process of this laptop and return those that did not go when asked.
-
-        Args:
-            patience: seconds that they have after SIGTERM.
-        """
+        """End every process of this laptop and return those that did not go when asked."""
         found = self.processes()
         for process in found:
             with suppress(psutil.NoSuchProcess):
@@ -256,7 +240,6 @@ class Laptop:
 
 
 def description(process: psutil.Process) -> str:
-    """Return a process's pid and arguments for a message."""
     try:
         return f"{process.pid}: {' '.join(process.cmdline())}"
     except psutil.NoSuchProcess:

@@ -20,7 +20,6 @@ MOST_CHUNKS = 64
 
 
 def on_loopback(port: int) -> socket.socket:
-    """Return a listener on a port of 127.0.0.1."""
     return socket.create_server(("127.0.0.1", port), backlog=128)
 
 

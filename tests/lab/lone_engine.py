@@ -23,11 +23,7 @@ PATIENCE = 900.0
 
 
 class LoneEngine:
-    """A dockerd that can be restarted, with containers that live on or that end with it.
-
-    Attributes:
-        engine: what runs `docker` against it.
-    """
+    """A dockerd that can be restarted, with containers that live on or that end with it."""
 
     def __init__(self, lock: IO[str], bridge: str, options: tuple[str, ...] = ()) -> None:
         self.engine = Engine(root() / "lone")
@@ -36,11 +32,7 @@ class LoneEngine:
         self._options = options
 
     def start(self, *, live_restore: bool, toolkit: bool = True) -> None:
-        """Start dockerd and wait until it answers.
-
-        Raises:
-            LabError: it did not come up; the message holds the end of its log.
-        """
+        """Start dockerd and wait until it answers."""
         network = (f"--bridge={self._bridge}", "--iptables=false", "--ip-masq=false")
         keep = ("--live-restore",) if live_restore else ()
         spawn(self.engine, self._lock, *network, *keep, *self._options, toolkit=toolkit)

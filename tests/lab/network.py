@@ -57,7 +57,6 @@ class Network:
         run("ip", "-n", self._name, "link", "set", self._there, "down")
 
     def bring_up(self) -> None:
-        """Bring the link up again."""
         run("ip", "-n", self._name, "link", "set", self._there, "up")
 
     def change_address(self) -> None:
@@ -67,14 +66,12 @@ class Network:
         run("ip", "address", "add", f"{self._host_part(self._own)}/28", "dev", self._here)
 
     def lose(self, share: float) -> None:
-        """Lose a share of the packets, each way."""
         which = ("-m", "statistic", "--mode", "random", "--probability", str(share))
         for way in ("INPUT", "OUTPUT"):
             inside = ("ip", "netns", "exec", self._name)
             run(*inside, "iptables", "-A", way, "-p", "tcp", *which, "-j", "DROP")
 
     def close(self) -> None:
-        """Remove the namespace and the link."""
         self.line.close()
         run("ip", "link", "delete", self._here)
         run("ip", "netns", "delete", self._name)

@@ -86,7 +86,6 @@ exec DOCKER "$@"
 
 
 def install(folder: Path, tool: str) -> None:
-    """Put one of the tools into a folder of a host's PATH."""
     write_program(folder / "nvidia-docker", tool.replace("LOG", LOG))
     (folder / LOG).touch()
     (folder / LOG).chmod(0o666)

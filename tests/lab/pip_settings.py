@@ -46,5 +46,4 @@ def pip_conf() -> str:
 
 
 def is_local(word: str) -> bool:
-    """Return whether a setting's word is a path on this machine."""
     return word.startswith(("/", "~", "file:"))

@@ -63,20 +63,12 @@ def missing() -> list[str]:
 
 @dataclass(frozen=True)
 class Podman:
-    """Podman of one account, or root's.
-
-    Attributes:
-        account: `None` for root.
-    """
+    """Podman of one account, or root's."""
 
     account: Account | None = None
 
     def __call__(self, *argv: str, timeout: float = 60) -> str:
-        """Run `podman …` and return its stdout.
-
-        Raises:
-            LabError: it failed.
-        """
+        """Run `podman …` and return its stdout."""
         result = self.attempt(*argv, timeout=timeout)
         if result.status != 0:
             raise LabError(str(result))
@@ -124,7 +116,6 @@ class Podman:
 
 
 def folder() -> Path:
-    """Return where podman keeps its things."""
     made = root() / "podman"
     made.mkdir(mode=0o755, exist_ok=True)
     return made

@@ -25,15 +25,12 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Result:
-    """How a program ended and what it printed."""
-
     argv: tuple[str, ...]
     status: int
     stdout: str
     stderr: str
 
     def __str__(self) -> str:
-        """Return all of it for an assertion's message."""
         words = " ".join(self.argv)
         return f"`{words}` ended with {self.status}\n{self.stdout}\n{self.stderr}".rstrip()
 
@@ -102,11 +99,7 @@ def attempt(
 def run(
     *argv: str, timeout: float = 60, env: Mapping[str, str] | None = None, stdin: str | None = None
 ) -> str:
-    """Run a program and return its stdout.
-
-    Raises:
-        LabError: it failed, or took longer than `timeout` seconds.
-    """
+    """Run a program that must end with 0 and return its stdout."""
     result = attempt(*argv, timeout=timeout, env=env, stdin=stdin)
     if result.status != 0:
         raise LabError(str(result))
@@ -127,7 +120,6 @@ def wait_ended(processes: Sequence[psutil.Process], timeout: float) -> list[psut
 
 
 def lives(process: psutil.Process) -> bool:
-    """Return whether a process runs, and is not just waiting to be reaped."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -158,7 +150,6 @@ def wait_until(condition: Callable[[], Any], what: str, timeout: float = PATIENC
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write a script that each user may run."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
 

@@ -103,11 +103,7 @@ class SSHServer:
         self._process: psutil.Popen | None = None
 
     def start(self) -> None:
-        """Start sshd and wait until it greets.
-
-        Raises:
-            LabError: it did not come up; the message holds its log.
-        """
+        """Start sshd and wait until it greets."""
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         config = self.folder / "sshd_config"
         config.write_text("\n".join(self.configuration()) + "\n", encoding="utf-8")
@@ -136,11 +132,9 @@ class SSHServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
         self.remove()
 
     def configuration(self) -> list[str]:
-        """Return the lines of `sshd_config`."""
         settings = [f'"{name}={value}"' for name, value in self.environment.items()]
         return [
             *self.options,
@@ -215,7 +209,6 @@ class SSHServer:
         self._process = None
 
     def restart(self) -> None:
-        """Stop and start again on the same port with the same keys."""
         self.stop()
         self.start()
 

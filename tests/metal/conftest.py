@@ -41,7 +41,6 @@ class GpuRuntime:
     options: tuple[str, ...]
 
     def words(self, *more: str) -> tuple[str, ...]:
-        """Return the options of a new container."""
         torch = ("--volume", "/opt/torch:/opt/torch:ro", "--volume", "/opt/work:/work")
         return ("--image", self.image, *self.options, *torch, *more)
 
@@ -68,7 +67,6 @@ class Metal:
         return result
 
     def report(self, host: str) -> dict[str, Any]:
-        """Return `jlr gpus --json`."""
         report: dict[str, Any] = json.loads(self.jlr("gpus", host, "--json").stdout)
         return report
 
@@ -85,7 +83,6 @@ class Metal:
 
 @contextmanager
 def kernel(session: Session) -> Iterator[Kernel]:
-    """Give a kernel of the session's notebook that answers."""
     with session.notebook("metal.ipynb") as opened:
         opened.await_start()
         yield opened
@@ -123,5 +120,4 @@ def runtime(request: pytest.FixtureRequest) -> GpuRuntime:
 
 
 def listed(result: Result) -> list[str]:
-    """Return the UUIDs that `nvidia-smi -L` printed."""
     return re.findall(r"UUID: (GPU-[0-9a-f-]+)", result.stdout)
