@@ -153,6 +153,7 @@ WITHOUT_A_DOOR = {
     "ssh/config/destination.py": "a number of the door",
     "ssh/forward/browser_requests.py": "eighteen digits",
     "ssh/forward/place_streams.py": "a port that asyncssh has read",
+    "ssh/channels/tunnel_channel.py": "a number of a packet",
     "ssh/transport/": "numbers of packets and times",
     "copies/": "facts of files",
     # Between jlr's own processes on this machine, who have proved themselves.

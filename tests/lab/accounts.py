@@ -14,7 +14,7 @@ import psutil
 from jlremote.gpus import leases
 from tests.lab.engine import GROUP
 from tests.lab.place import LabError, open_lock, root, try_lock
-from tests.lab.programs import lives, run, wait_ended
+from tests.lab.programs import end, lives, run
 
 MOST_ACCOUNTS = 32
 
@@ -44,11 +44,7 @@ class Account:
         return found
 
     def end_processes(self) -> None:
-        found = self.processes()
-        for process in found:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        wait_ended(found, 5)
+        end(self.processes())
 
     def remove_leases(self) -> None:
         """Delete the account's leases of GPUs, which would count as dead ones from now on."""

@@ -192,20 +192,9 @@ class Cluster:
         if balancer:
             address, port = "127.0.0.1", balancer.port
             names = dict.fromkeys(LOGINS, f"[{address}]:{port}")
-        block = (
-            f"Host {alias}",
-            f"    HostName {address}",
-            f"    Port {port}",
-            "    User alice",
-            f"    IdentityFile {keys.private}",
-            "    IdentitiesOnly yes",
-            f"    UserKnownHostsFile {laptop.known_hosts}",
-        )
-        with laptop.ssh_config.open("a", encoding="utf-8") as config:
-            config.write("\n".join(block) + "\n\n")
-        with laptop.known_hosts.open("a", encoding="utf-8") as known_hosts:
-            for machine, name in names.items():
-                known_hosts.write(f"{name} {self._host_key(machine)}")
+        place = (f"HostName {address}", f"Port {port}", "User alice")
+        known = "".join(f"{name} {self._host_key(machine)}" for machine, name in names.items())
+        laptop.write_host(alias, known, *place, f"IdentityFile {keys.private}")
 
     def remove(self) -> None:
         self._engine.remove_containers(f"{self._name}-")

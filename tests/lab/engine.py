@@ -21,9 +21,11 @@ from tests.lab.programs import (
     SYSTEM_PATH,
     Result,
     attempt,
+    end,
     run,
     wait_ended,
     wait_until,
+    write_program,
 )
 
 GROUP = "jlrlab"
@@ -210,9 +212,7 @@ def gpu_hook(folder: Path) -> Path:
     """
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
-    hook = programs / "nvidia-container-runtime-hook"
-    hook.write_text(HOOK, encoding="utf-8")
-    hook.chmod(0o755)
+    write_program(programs / "nvidia-container-runtime-hook", HOOK)
     return programs
 
 
@@ -226,15 +226,8 @@ def stop(engine: Engine) -> None:
             engine.try_docker("image", "prune", "--force", timeout=300)
         family = [process, *process.children(recursive=True)]
         process.terminate()
-        kill(wait_ended(family, 15))
+        end(wait_ended(family, 15))
     # Of a container that dockerd was killed over, and no longer knows.
     for shim in engine.shims():
         with suppress(psutil.NoSuchProcess):
-            kill([*shim.children(recursive=True), shim])
-
-
-def kill(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    wait_ended(processes, 5)
+            end([*shim.children(recursive=True), shim])

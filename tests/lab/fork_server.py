@@ -199,19 +199,25 @@ def begun(asking: socket.socket, start: Callable[..., Any], args: Sequence[str],
     return ForkedLink(asking, args, how["stderr"]) if LINK in args else start(args, **how)
 
 
-class ForkedLink:
-    """What `subprocess.Popen` returns, as far as the start of a link uses it."""
+class Fork:
+    """A process whose parent is the server, which tells how it ends.
 
-    def __init__(self, asking: socket.socket, argv: Sequence[str], log: IO[bytes]) -> None:
-        where = {"environment": dict(os.environ), "folder": str(Path.cwd())}
+    It has a session of its own, and three descriptors as stdin, stdout and stderr.
+    """
+
+    def __init__(
+        self,
+        asking: socket.socket,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        descriptors: Sequence[int],
+    ) -> None:
+        where = {"environment": dict(environment), "folder": str(folder)}
         request = {"argv": argv, **where, "alone": True}
         self._answer, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        reading, writing = os.pipe()
-        self.stdout = os.fdopen(reading, "rb")
-        self.returncode: int | None = None
-        with Path(os.devnull).open("rb") as nothing, os.fdopen(writing, "wb") as out, answering:
-            theirs = (nothing, out, log, answering)
-            numbers = [each.fileno() for each in theirs]
+        with answering:
+            numbers = (*descriptors, answering.fileno())
             socket.send_fds(asking, [json.dumps(request).encode()], numbers)
         self.pid = int(self._answer.recv(PIPE_BYTES))
 
@@ -220,6 +226,18 @@ class ForkedLink:
 
     def wait(self) -> int:
         return int(self._answer.recv(PIPE_BYTES))
+
+
+class ForkedLink(Fork):
+    """What `subprocess.Popen` returns, as far as the start of a link uses it."""
+
+    def __init__(self, asking: socket.socket, argv: Sequence[str], log: IO[bytes]) -> None:
+        reading, writing = os.pipe()
+        self.stdout = os.fdopen(reading, "rb")
+        self.returncode: int | None = None
+        with Path(os.devnull).open("rb") as nothing, os.fdopen(writing, "wb") as out:
+            numbers = (nothing.fileno(), out.fileno(), log.fileno())
+            super().__init__(asking, argv, os.environ, Path.cwd(), numbers)
 
 
 class ForkServer:
@@ -250,10 +268,6 @@ class ForkServer:
         self.door.close()
         self._process.communicate()
 
-    def request(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
-        """Ask for a fork with these descriptors, the last of which hears of it."""
-        socket.send_fds(self.door, [json.dumps(request).encode()], descriptors)
-
     def call(
         self,
         argv: Sequence[str],
@@ -276,7 +290,7 @@ class ForkServer:
             giving.write(stdin)
             theirs = (given, writing, complaining, answering)
             numbers = [each.fileno() for each in theirs]
-            self.request(request, numbers)
+            socket.send_fds(self.door, [json.dumps(request).encode()], numbers)
             for each in (*theirs, giving):
                 each.close()
             pid = int(answer.recv(PIPE_BYTES))

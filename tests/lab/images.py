@@ -81,6 +81,14 @@ def built_hash(engine: Engine, name: str) -> str | None:
     return found.stdout.strip() if found.status == 0 else None
 
 
+def copy(engine: Engine, name: str, *load: str) -> None:
+    """Give an image of the engine to a command that loads it."""
+    save = ("docker", "-H", engine.url, "save", name)
+    with subprocess.Popen(save, stdout=subprocess.PIPE) as saving:
+        null = subprocess.DEVNULL
+        subprocess.run(load, stdin=saving.stdout, stdout=null, timeout=300, check=True, cwd="/")
+
+
 def build_base(engine: Engine, wanted: str) -> None:
     """Make a Debian in a folder and import it as the image that all others stand on."""
     with private_folder("debian") as private:

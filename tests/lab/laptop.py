@@ -19,7 +19,7 @@ import psutil
 from tests.lab.accounts import Account
 from tests.lab.fork_server import can_fork, fork_server
 from tests.lab.forked import ForkedCommand, ForkedTerminal
-from tests.lab.programs import PATIENCE, Result, attempt, wait_ended, write_program
+from tests.lab.programs import PATIENCE, Result, attempt, end, wait_ended, write_program
 from tests.lab.sshd import SSHServer, make_key
 
 PROGRAMS = Path(sys.executable).parent
@@ -52,19 +52,15 @@ class Laptop:
         self.ssh_config.touch()
         self.known_hosts = self.folder / "known_hosts"
         self.known_hosts.touch()
+        noting = f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> {self.folder}/opened\n"
+        write_program(self.folder / "browser", noting)
         self.environment = {
             **{name: str(self.folder / folder) for name, folder in FOLDERS.items()},
             "PATH": f"{PROGRAMS}:/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
-            "BROWSER": str(self._browser()),
+            "BROWSER": str(self.folder / "browser"),
             "JLR_SSH_CONFIG": str(self.ssh_config),
         }
-
-    def _browser(self) -> Path:
-        program = self.folder / "browser"
-        opened = self.folder / "opened"
-        write_program(program, f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> {opened}\n")
-        return program
 
     def opened(self) -> list[str]:
         """Return what the browser was asked to open, oldest first."""
@@ -86,32 +82,24 @@ class Laptop:
         """Write a `Host` block to the ssh configuration.
 
         Args:
-            alias: the name that the user types.
-            server: where it leads.
-            account: the user to log in as.
             key: the private key to offer; none if left out.
             known: whether the server's keys are written to `known_hosts`.
-            address: where it is reached.
             port: where it is reached, if not at its own port: that of a `Line` to it.
-            options: further lines of the block.
         """
         port = port or server.port
-        identity = [f"IdentityFile {key}"] if key else ["PubkeyAuthentication no"]
-        lines = (
-            f"HostName {address}",
-            f"Port {port}",
-            f"User {account.name}",
-            *identity,
-            "IdentitiesOnly yes",
-            f"UserKnownHostsFile {self.known_hosts}",
-            "GlobalKnownHostsFile /dev/null",
-            *options,
-        )
+        identity = f"IdentityFile {key}" if key else "PubkeyAuthentication no"
+        place = (f"HostName {address}", f"Port {port}", f"User {account.name}", identity)
+        names = server.known_hosts(f"[{address}]:{port}") if known else ""
+        self.write_host(alias, names, *place, "GlobalKnownHostsFile /dev/null", *options)
+
+    def write_host(self, alias: str, known: str, *lines: str) -> None:
+        """Write a `Host` block of these lines, and what is known of its keys."""
+        own = ("IdentitiesOnly yes", f"UserKnownHostsFile {self.known_hosts}")
+        block = "".join(f"    {line}\n" for line in (*own, *lines))
         with self.ssh_config.open("a", encoding="utf-8") as config:
-            config.write(f"Host {alias}\n" + "".join(f"    {line}\n" for line in lines) + "\n")
-        if known:
-            with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
-                known_hosts.write(server.known_hosts(f"[{address}]:{port}"))
+            config.write(f"Host {alias}\n{block}\n")
+        with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
+            known_hosts.write(known)
 
     @property
     def settings(self) -> Path:
@@ -127,10 +115,10 @@ class Laptop:
         """Make another key pair on this laptop and return the private one's path."""
         return make_key(self.folder / name, passphrase=passphrase)
 
-    def ssh(self, alias: str, *words: str, timeout: float = 30, stdin: str = "") -> Result:
+    def ssh(self, alias: str, *words: str, stdin: str = "") -> Result:
         """Run OpenSSH's client, to compare with or to look at the host by another way."""
         argv = ("ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", alias, *words)
-        return self.run(*argv, timeout=timeout, stdin=stdin)
+        return self.run(*argv, timeout=30, stdin=stdin)
 
     def jlr(self, *words: str, timeout: float = 2 * PATIENCE, stdin: str | None = None) -> Result:
         """Run `jlr` to its end, without a terminal."""
@@ -219,18 +207,15 @@ class Laptop:
                     found.append(psutil.Process(pid))
         return found
 
-    def shut_down(self, patience: float = 10) -> list[str]:
+    def shut_down(self) -> list[str]:
         """End every process of this laptop and return those that did not go when asked."""
         found = self.processes()
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
-        stubborn = wait_ended(found, patience)
+        stubborn = wait_ended(found, 10)
         words = [description(process) for process in stubborn]
-        for process in stubborn:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        wait_ended(stubborn, 5)
+        end(stubborn)
         return words
 
     def remove(self) -> None:

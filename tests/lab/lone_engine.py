@@ -6,18 +6,15 @@ images are copied from the shared one and kept; one run at a time uses it.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO
-
-import psutil
 
 from tests.lab import images
 from tests.lab.bridge import new_bridge
 from tests.lab.engine import Engine, spawn, stop
 from tests.lab.place import LabError, Say, exclusive, root
-from tests.lab.programs import wait_ended, wait_until
+from tests.lab.programs import end, wait_ended, wait_until
 
 PATIENCE = 900.0
 
@@ -55,10 +52,7 @@ class LoneEngine:
         process = self.engine.process()
         assert process is not None
         family = [process, *process.children(recursive=True), *self.engine.shims()]
-        for member in family:
-            with suppress(psutil.NoSuchProcess):
-                member.kill()
-        wait_ended(family, 5)
+        end(family)
         # While nothing has reaped the killed ones, the next dockerd takes them for running.
         for file in ("dockerd.pid", "exec/containerd/containerd.pid"):
             (self.engine.folder / file).unlink(missing_ok=True)
@@ -67,10 +61,7 @@ class LoneEngine:
         """Have the image as the shared engine has it now."""
         if images.built_hash(self.engine, name) == images.built_hash(shared, name):
             return
-        save = ("docker", "-H", shared.url, "save", name)
-        with subprocess.Popen(save, stdout=subprocess.PIPE) as saving:
-            load = ("docker", "-H", self.engine.url, "load")
-            subprocess.run(load, stdin=saving.stdout, capture_output=True, timeout=300, check=True)
+        images.copy(shared, name, "docker", "-H", self.engine.url, "load")
 
 
 @contextmanager

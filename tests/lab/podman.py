@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.lab import images
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
-from tests.lab.images import LABEL
 from tests.lab.place import LabError, Say, exclusive, root
 from tests.lab.programs import Result, attempt, run
 
@@ -90,24 +89,10 @@ class Podman:
 
     def ensure(self, engine: Engine, image: str) -> None:
         """Copy an image from the lab's engine, unless podman has the same one."""
-        template = f'{{{{index .Labels "{LABEL}"}}}}'
+        template = f'{{{{index .Labels "{images.LABEL}"}}}}'
         there = self.attempt("image", "inspect", "--format", template, image)
-        wanted = engine.docker(
-            "image", "inspect", "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}', image
-        )
-        if there.status == 0 and there.stdout.strip() == wanted:
-            return
-        with subprocess.Popen(
-            ("docker", "-H", engine.url, "save", image), stdout=subprocess.PIPE
-        ) as sender:
-            subprocess.run(
-                self.argv("load", "--quiet"),
-                stdin=sender.stdout,
-                stdout=subprocess.DEVNULL,
-                check=True,
-                timeout=300,
-                cwd="/",
-            )
+        if there.status != 0 or there.stdout.strip() != images.built_hash(engine, image):
+            images.copy(engine, image, *self.argv("load", "--quiet"))
 
     def remove_containers(self) -> None:
         """Remove all containers of the account; root's may be other runs' as well."""

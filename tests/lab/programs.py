@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,14 @@ def wait_ended(processes: Sequence[psutil.Process], timeout: float) -> list[psut
     ):
         time.sleep(0.02)
     return alive
+
+
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Kill processes, some of which may have ended by themselves, and wait for their end."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    wait_ended(processes, 5)
 
 
 def lives(process: psutil.Process) -> bool:

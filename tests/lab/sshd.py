@@ -13,7 +13,9 @@ import psutil
 
 from tests.lab.place import LabError, PrivateFolder, root
 from tests.lab.ports import free_port
-from tests.lab.programs import SYSTEM_PATH, run, wait_ended, wait_until
+from tests.lab.programs import SYSTEM_PATH, end, run, wait_until
+
+__all__ = ["end"]
 
 SSHD = "/usr/sbin/sshd"
 PAM_SERVICES = Path("/etc/pam.d")
@@ -235,14 +237,3 @@ def is_sshd(process: psutil.Process) -> bool:
         return bool(process.name().startswith("sshd"))
     except psutil.NoSuchProcess:
         return False
-
-
-def end(processes: Sequence[psutil.Process]) -> None:
-    """Kill processes, some of which may have ended by themselves, and wait for their end.
-
-    What the first process of the machine has yet to reap has ended.
-    """
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    wait_ended(processes, 5)
