@@ -23,6 +23,12 @@ def here() -> Iterator[tuple[str, ast.Module]]:
             yield name, tree
 
 
+def calls() -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls in the modules that run on the laptop."""
+    for name, tree in here():
+        yield from ((name, node) for node in nodes(tree) if isinstance(node, ast.Call))
+
+
 def known(module: str, table: Iterable[str]) -> bool:
     """Return whether a module, or its folder, is in a table."""
     return any(module == each or module.startswith(f"{each}.") for each in table)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sources import here, known, nodes
+from tests.sources import calls, here, known, nodes
 
 # Who writes, and why no far value decides where. Content goes through `laptop.paths` only.
 WRITERS = {
@@ -98,13 +98,7 @@ def test_each_module_that_writes_local_files_is_known_with_its_reason() -> None:
 
 
 def test_far_names_of_local_files_pass_the_door() -> None:
-    through = {
-        name
-        for name, tree in here()
-        for node in nodes(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "local_name"
-    }
-    assert through == NAMED
+    assert {name for name, call in calls() if ast.unparse(call.func) == "local_name"} == NAMED
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sources import here, known, nodes
+from tests.sources import calls, here, known, nodes
 
 STARTERS = {
     "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
@@ -58,13 +58,9 @@ def test_each_module_that_starts_a_program_is_known_with_its_words() -> None:
 
 def test_no_far_value_goes_through_a_shell() -> None:
     """A proxy command does, which the person wrote; it starts the shell by its name."""
-    through = {
-        name
-        for name, tree in here()
-        for node in nodes(tree)
-        if isinstance(node, ast.Call) and any(word.arg == "shell" for word in node.keywords)
-    }
-    assert through == set()
+    assert {
+        name for name, call in calls() if any(word.arg == "shell" for word in call.keywords)
+    } == set()
 
 
 @pytest.mark.parametrize(

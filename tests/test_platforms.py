@@ -29,9 +29,7 @@ from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.transport.server_socket import ProxyProcess
 from jlremote.ssh.wire_format import string
 from tests.lab.programs import PATIENCE
-from tests.sources import here, known
-
-PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
+from tests.sources import here, known, modules
 
 # On Windows nothing imports the keyboard and the demo's server; the others run on hosts.
 POSIX_ONLY = {
@@ -145,19 +143,14 @@ print(json.dumps({"failed": failed, "commands": [outcome(argv) for argv in comma
 """
 
 
-def modules() -> list[str]:
-    paths = (path.relative_to(PACKAGE.parent) for path in PACKAGE.rglob("*.py"))
-    names = (".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths)
-    return sorted(name for name in names if not name.endswith(".__main__"))  # these run
-
-
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return which imports failed, and the exit code and output of a few commands."""
     home = tmp_path_factory.mktemp("home")
     places = {f"XDG_{name}": str(home) for name in ("STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR")}
+    loaded = sorted(name for name in modules() if not name.endswith(".__main__"))  # these run
     done = subprocess.run(
-        [sys.executable, "-c", WINDOWS, ",".join(modules()), json.dumps(COMMANDS)],
+        [sys.executable, "-c", WINDOWS, ",".join(loaded), json.dumps(COMMANDS)],
         env=os.environ | places,
         capture_output=True,
         text=True,
