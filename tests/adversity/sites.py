@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+from playwright.sync_api import BrowserContext, Page
+
 from jlremote.place.host.addresses import own_address
 from tests.lab.ports import free_port
 
@@ -45,6 +47,13 @@ self.addEventListener('fetch', event => event.respondWith(new Response('of the s
 REGISTER = (
     "navigator.serviceWorker.register('/worker.js').then(() => navigator.serviceWorker.ready)"
 )
+
+
+def opened(chromium: BrowserContext, url: str) -> Page:
+    """Return a new page, as a person, or a link of a hostile page, opens it."""
+    page = chromium.new_page()
+    page.goto(url)
+    return page
 
 
 @dataclass(frozen=True)

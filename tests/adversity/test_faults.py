@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +86,6 @@ class Scene:
         self.before_a_loss()
         self.line.cut()
 
-    def is_looked_at(self) -> None:
-        """Have the link try again, which it does ever more rarely by itself."""
-        self.laptop.jlr("list", self.work.session.name).checked()
-
     def before_a_loss(self) -> None:
         """Wait: the loss of a connection that did not last may rightly be followed by a pause."""
         time.sleep(STEADY_SECONDS)
@@ -115,6 +111,19 @@ class Scene:
         self.work.comes_back(limit)
         report = self.told()
         assert (report["state"], report["local_port"]) == ("up", self.work.session.port), report
+
+    def is_told_and_goes_on(
+        self, fault: AbstractContextManager[None], state: str, *words: str
+    ) -> None:
+        """Check that a fault at the loss of the connection is told, and mended by the next look.
+
+        By itself the link tries ever more rarely.
+        """
+        with fault:
+            self.cut()
+            self.tells(state, *words)
+        self.laptop.jlr("list", self.work.session.name).checked()
+        self.goes_on()
 
     def signal(self, name: str, pid: str) -> None:
         """Send a signal to a process of the container; `pid` may be a shell's expression."""
@@ -233,37 +242,22 @@ def test_a_host_whose_name_is_not_found_is_told_and_found_again(scene: Scene) ->
 
 
 def test_an_ssh_configuration_with_a_mistake_is_told_and_read_again(scene: Scene) -> None:
-    with text_in(scene.laptop.ssh_config, "Host far\n    NoSuchOption 1\n"):
-        scene.cut()
-        scene.tells("reconnecting", "nosuchoption")
-    scene.is_looked_at()
-    scene.goes_on()
+    mistake = text_in(scene.laptop.ssh_config, "Host far\n    NoSuchOption 1\n")
+    scene.is_told_and_goes_on(mistake, "reconnecting", "nosuchoption")
 
 
 def test_without_known_hosts_nothing_is_offered_and_with_it_the_session_is_back(
     scene: Scene,
 ) -> None:
-    with aside(scene.laptop.known_hosts):
-        scene.cut()
-        scene.tells("needs-auth", "key")
-    scene.is_looked_at()
-    scene.goes_on()
+    scene.is_told_and_goes_on(aside(scene.laptop.known_hosts), "needs-auth", "key")
 
 
 def test_a_key_that_is_missing_is_told_and_used_once_it_is_back(scene: Scene) -> None:
-    with aside(scene.laptop.folder / "key"):
-        scene.cut()
-        scene.tells("needs-auth")
-    scene.is_looked_at()
-    scene.goes_on()
+    scene.is_told_and_goes_on(aside(scene.laptop.folder / "key"), "needs-auth")
 
 
 def test_a_key_that_the_host_no_longer_accepts_is_told_and_used_once_it_does(scene: Scene) -> None:
-    with text_in(scene.authorized, ""):
-        scene.cut()
-        scene.tells("needs-auth")
-    scene.is_looked_at()
-    scene.goes_on()
+    scene.is_told_and_goes_on(text_in(scene.authorized, ""), "needs-auth")
 
 
 def test_all_of_the_users_processes_on_the_host_are_killed(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from typing import Self
 
 import psutil
 
+from tests.lab.accounts import program_name
 from tests.lab.place import LabError, PrivateFolder, root
 from tests.lab.ports import free_port
 from tests.lab.programs import SYSTEM_PATH, end, run, wait_until
@@ -114,13 +115,16 @@ class SSHServer:
         enter = ("ip", "netns", "exec", self._namespace) if self._namespace else ()
         if self._namespace:
             self.log.unlink(missing_ok=True)  # the wait below reads what this sshd says
-        self._process = psutil.Popen(
+        process = self._process = psutil.Popen(
             ("setpriv", "--pdeathsig", "TERM", *enter, *program),
             stdin=subprocess.DEVNULL,
             env={"PATH": SYSTEM_PATH},
             start_new_session=True,
         )
-        wait_until(self._up_or_ended, f"the start of sshd on port {self.port}")
+        wait_until(
+            lambda: process.poll() is not None or self._greets(),
+            f"the start of sshd on port {self.port}",
+        )
         if not self._greets():
             raise LabError(f"sshd did not start:\n{self.log_text()}")
 
@@ -159,10 +163,6 @@ class SSHServer:
             "Subsystem sftp internal-sftp",
         ]
 
-    def _up_or_ended(self) -> bool:
-        assert self._process is not None
-        return self._process.poll() is not None or self._greets()
-
     def _greets(self) -> bool:
         if self._namespace:
             return "Server listening" in self.log_text()
@@ -176,7 +176,8 @@ class SSHServer:
         """Return the sshd processes below the listener, two for every connection of a user."""
         if self._process is None or not self._process.is_running():
             return []
-        return [child for child in self._process.children(recursive=True) if is_sshd(child)]
+        children = self._process.children(recursive=True)  # and what the user runs in it
+        return [child for child in children if (program_name(child) or "").startswith("sshd")]
 
     def drop_connections(self) -> None:
         """Kill every connection's sshd and keep listening; what they started is left to itself."""
@@ -229,11 +230,3 @@ class SSHServer:
         if self._program.name != "sshd":
             (PAM_SERVICES / self._program.name).unlink(missing_ok=True)
         self._private.remove()
-
-
-def is_sshd(process: psutil.Process) -> bool:
-    """Return whether a process is a connection's server and not what the user runs in it."""
-    try:
-        return bool(process.name().startswith("sshd"))
-    except psutil.NoSuchProcess:
-        return False
