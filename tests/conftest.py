@@ -71,7 +71,7 @@ FIRST = (*ONE_LAB, "tests/windows", "tests/sessions", "tests/shell", "tests/outa
 APART = "tests/adversity/test_interruptions.py"
 # These read all sources, which one worker need parse only once.
 GUARDS = re.compile(
-    "tests/test_(errors|ladder|local_files|local_programs|platforms|shell_texts|untrusted|words).py"
+    "tests/test_(errors|ladder|local_calls|platforms|shell_texts|untrusted|words).py"
 )
 
 
