@@ -18,10 +18,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.tunnel import DELAY, RATE, part
+from tests.bench.tunnel import DELAY, RATE, part, root_sshd
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
-from tests.lab.sshd import SSHServer, make_key
+from tests.lab.sshd import make_key
 from tests.mounts.parts import remember_session
 
 FOLDERS, FILES = 50, 100
@@ -65,8 +65,7 @@ def bench() -> Iterator[Bench]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         key = make_key(folder / "key")
-        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        sshd = stack.enter_context(server)
+        sshd = stack.enter_context(root_sshd(key))
         line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
         laptop = Laptop()
         stack.callback(laptop.remove)

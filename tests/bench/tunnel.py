@@ -72,13 +72,17 @@ def forwarding(
         process.wait()
 
 
+def root_sshd(key: Path) -> SSHServer:
+    """Return a server that lets root in with a key."""
+    return SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
+
+
 @contextmanager
 def ways(milliseconds: int) -> Iterator[dict[str, int]]:
     """Give the local port of each way over a line of that round trip."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "key")
-        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        sshd = stack.enter_context(server)
+        sshd = stack.enter_context(root_sshd(key))
         (target,) = stack.enter_context(part("far"))
         port = sshd.port
         if milliseconds:
