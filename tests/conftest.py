@@ -70,9 +70,7 @@ FIRST = (*ONE_LAB, "tests/windows", "tests/sessions", "tests/shell", "tests/outa
 # With `JLR_LONG=1` each test of it takes minutes, and its tests share nothing.
 APART = "tests/adversity/test_interruptions.py"
 # These read all sources, which one worker need parse only once.
-GUARDS = re.compile(
-    "tests/test_(errors|ladder|local_calls|platforms|shell_texts|untrusted|words).py"
-)
+GUARDS = re.compile("tests/test_(errors|ladder|local_calls|platforms|untrusted|words).py")
 
 
 class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]

@@ -1,4 +1,7 @@
-"""The code and the pages use plain words, and a class name has one meaning."""
+"""The code and the pages use plain words, and a class name has one meaning.
+
+The texts for `sh` that are sent to hosts print data unchanged under every shell.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,15 @@ BARE = re.compile(
 )
 BARE_IN_HINT = re.compile(rf"`jlr {_ENDS}`")
 UNFILLED = re.compile(r"`(?:jlr|ssh)\b[^`\n]*\b(?:HOST|SESSION)\b[^`\n]*`")
+
+ECHO = re.compile(r"\becho\b(?P<words>[^|;&<>\n]*)")
+VARIABLE = re.compile(r"\$(\w+|\{[^}]*\}|\(\(|[?$@*(])")
+# What is printed with `echo` here has digits, letters and dots only.
+PLAIN = {
+    *("$?", "$$", "$((", "$SLURM_JOB_ID", "$launch", "$status", "$now", "$pid", "$jlr_uid"),
+    *("$address", "$jlr_first", "$MASTER_ADDR", "$jlr_line", "$1", "$2", "$start", "${20}"),
+    *("${process#/proc/}", "$boot", "$keeper", "$("),
+}
 
 
 def test_texts_name_their_subjects() -> None:
@@ -95,3 +107,16 @@ def test_commands_in_messages_can_be_run_as_they_are(
 )
 def test_a_bare_command_is_found_in_any_string(source: str, bare: bool) -> None:
     assert bool(bare_commands(ast.parse(source))) is bare
+
+
+def test_no_data_is_printed_by_echo() -> None:
+    """In dash and zsh `echo` reads a backslash as the beginning of an escape."""
+    found = [
+        f"{module}:{node.lineno}: echo{echo['words']}"
+        for module, tree in modules().items()
+        for node in nodes(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for echo in ECHO.finditer(node.value)
+        if {variable[0] for variable in VARIABLE.finditer(echo["words"])} - PLAIN
+    ]
+    assert found == []

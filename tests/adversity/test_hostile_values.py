@@ -89,18 +89,10 @@ INSPECTED = {
     "Mounts": [{"Type": "bind", "Source": "/a", "Destination": "/b", "Mode": "ro", "RW": True}],
 }
 IMAGE = {
-    "Id": "sha256:ab",
-    "Created": "2025-03-01T12:00:00Z",
-    "Size": 1 << 30,
-    "RepoTags": ["a:b"],
-    "id": "sha256:ab",
-    "created": "2025-03-01T12:00:00Z",
-    "size": 1 << 30,
-    "names": ["a:b"],
-    "layers": ["x"],
-    "image": "sha256:ab",
-    "name": "/c",
-    "Architecture": "amd64",
+    "Id": "sha256:ab", "Created": "2025-03-01T12:00:00Z", "Size": 1 << 30,
+    "id": "sha256:ab", "created": "2025-03-01T12:00:00Z", "size": 1 << 30,
+    "RepoTags": ["a:b"], "names": ["a:b"], "layers": ["x"], "image": "sha256:ab",
+    "name": "/c", "Architecture": "amd64",
 }
 MESSAGE = {
     "channel": "iopub",
@@ -166,10 +158,6 @@ def taken(watch: Transfer | BuildLog, text: str) -> object:
     watch.take(text)
     watch.finish()
     return watch
-
-
-def framed(text: str) -> object:
-    return framing.unframed(["one"], text, text, "m")
 
 
 JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
@@ -242,7 +230,10 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
         locate.read_listening,
         f"user\x1f0\x1epython\x1fp\x1elistening\x1f{listening()}\x1eheld\x1f\x1e",
     ),
-    "framing": (framed, "\nm begin one\nx\nm end one 0\n"),
+    "framing": (
+        lambda text: framing.unframed(["one"], text, text, "m"),
+        "\nm begin one\nx\nm end one 0\n",
+    ),
     "pull": (lambda text: taken(Transfer(), text), "0123456789ab: Downloading  36.45kB/2.001MB\n"),
     "build": (
         lambda text: taken(BuildLog(), text),

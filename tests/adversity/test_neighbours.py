@@ -53,10 +53,7 @@ class Neighbour:
 
 
 def neighbour(container: ContainerFactory, *addresses: str, network: str = "bridge") -> Neighbour:
-    """Start a neighbour, with no more than docker gives to each container.
-
-    The last of the addresses is the one to be believed for.
-    """
+    """Start a neighbour with what docker gives to each; the last address is the one believed."""
     options = ("--network", network)
     attacker = container("lab/plain", "python3", "-c", ATTACK, *addresses, options=options)
     return Neighbour(attacker, addresses[-1])

@@ -75,16 +75,11 @@ def bench() -> Iterator[Bench]:
             laptop.add_host(host, sshd, root, key=key, port=port)
             remember_session(laptop, host, host=host)
         remote = folder / "remote"
-        remote.mkdir()
-        make_tree(remote / "tree")
+        for number in range(FOLDERS):
+            (inner := remote / "tree" / f"folder{number}").mkdir(parents=True)
+            for file in range(FILES):
+                (inner / f"file{file}").write_bytes(b"x" * 200)
         yield Bench(laptop, remote, folder)
-
-
-def make_tree(tree: Path) -> None:
-    for folder in range(FOLDERS):
-        (tree / f"folder{folder}").mkdir(parents=True)
-        for file in range(FILES):
-            (tree / f"folder{folder}" / f"file{file}").write_bytes(b"x" * 200)
 
 
 def copy(source: Path, target: Path) -> float:

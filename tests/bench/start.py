@@ -180,9 +180,6 @@ def run_to_its_end(
     """Run a program; no pipes, which `ssh -f` would keep open.
 
     And no timeout of `subprocess`, which looks only every 50 ms whether the program has ended.
-
-    Raises:
-        CalledProcessError: it failed, or was killed after `patience` seconds.
     """
     with subprocess.Popen(
         argv, env=environment, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -85,10 +85,7 @@ def logging_in_with(account: Account, path: Path) -> Iterator[None]:
 
 @contextmanager
 def claimed_account(shell: str = "/bin/bash") -> Iterator[Account]:
-    """Give an account that no other run on this machine uses, with that login shell.
-
-    The name is `jlrlab1` and so on; accounts are made when missing and kept.
-    """
+    """Give an account (`jlrlab1` and so on, made when missing) that no other run uses."""
     for number in range(1, MOST_ACCOUNTS + 1):
         name = f"jlrlab{number}"
         with open_lock(root() / "accounts" / f"{name}.lock") as lock:

@@ -93,10 +93,7 @@ class Engine:
         return found
 
     def remove_containers(self, prefix: str = "") -> list[str]:
-        """Remove the containers whose name begins with `prefix` and return their names.
-
-        The networks that jlr made for them go, too.
-        """
+        """Remove containers and their networks of jlr by prefix; return the containers' names."""
         listed = self._api("GET", "/containers/json?all=1")
         found = [each["Names"][0].removeprefix("/") for each in listed if each["Names"]]
         names = [name for name in found if name.startswith(prefix)]
@@ -165,10 +162,7 @@ def lock_is_free() -> bool:
 
 
 def spawn(engine: Engine, lock: IO[str], *options: str, toolkit: bool = True) -> None:
-    """Start dockerd in the background; it inherits the lock and so holds it.
-
-    Without `toolkit` dockerd refuses `--gpus`.
-    """
+    """Start dockerd, which inherits the lock; without `toolkit` it refuses `--gpus`."""
     folder = engine.folder
     path = f"{gpu_hook(folder)}:{SYSTEM_PATH}" if toolkit else SYSTEM_PATH
     argv = (

@@ -146,10 +146,7 @@ def stand_alone(argv: Sequence[str], environment: Mapping[str, str], asking: soc
 
 
 def show_in_proc(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Let /proc show arguments and an environment of this process as if it had been started so.
-
-    Return whether the kernel allows it.
-    """
+    """Let /proc show these as if it had been started so; return whether the kernel allows it."""
     words = "".join(f"{word}\0" for word in argv)
     variables = "".join(f"{name}={value}\0" for name, value in environment.items())
     return _set_memory(*_place(words), *_place(variables))
@@ -277,10 +274,7 @@ class ForkServer:
         timeout: float,
         stdin: bytes = b"",
     ) -> tuple[int, bytes, bytes]:
-        """Run `jlr` to its end and to the end of its output, as `programs.attempt` does.
-
-        Returns its exit code, stdout and stderr.
-        """
+        """Run `jlr` to its end, as `programs.attempt` does; return its exit code and output."""
         request = {"argv": argv, "environment": environment, "folder": str(folder), "alone": False}
         deadline = time.monotonic() + timeout
         with ExitStack() as held:

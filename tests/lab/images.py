@@ -96,19 +96,12 @@ def build_base(engine: Engine, wanted: str) -> None:
         run(*DEBOOTSTRAP, folder, timeout=900)
         # Its package archives and lists are half of its size, and nothing reads them again.
         run("chroot", folder, "apt-get", "clean")
-        import_folder(engine, folder, wanted)
-
-
-def import_folder(engine: Engine, folder: str, wanted: str) -> None:
-    archive = ("tar", "-C", folder, "--one-file-system", "--exclude=./proc/*", "--exclude=./sys/*")
-    with subprocess.Popen((*archive, "-c", "."), stdout=subprocess.PIPE) as packer:
-        done = subprocess.run(
-            ("docker", "-H", engine.url, "import", "-c", f"LABEL {LABEL}={wanted}", "-", BASE),
-            stdin=packer.stdout,
-            capture_output=True,
-            timeout=300,
-            check=False,
-        )
+        parts = ("--one-file-system", "--exclude=./proc/*", "--exclude=./sys/*")
+        archive = ("tar", "-C", folder, *parts, "-c", ".")
+        with subprocess.Popen(archive, stdout=subprocess.PIPE) as packer:
+            label = ("-c", f"LABEL {LABEL}={wanted}")
+            load = ("docker", "-H", engine.url, "import", *label, "-", BASE)
+            done = subprocess.run(load, stdin=packer.stdout, capture_output=True, timeout=300)
     if done.returncode or packer.returncode:
         raise LabError(f"`docker import` of `{BASE}` failed: {done.stderr!r}")
 

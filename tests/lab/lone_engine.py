@@ -57,12 +57,6 @@ class LoneEngine:
         for file in ("dockerd.pid", "exec/containerd/containerd.pid"):
             (self.engine.folder / file).unlink(missing_ok=True)
 
-    def copy_image(self, shared: Engine, name: str) -> None:
-        """Have the image as the shared engine has it now."""
-        if images.built_hash(self.engine, name) == images.built_hash(shared, name):
-            return
-        images.copy(shared, name, "docker", "-H", self.engine.url, "load")
-
 
 @contextmanager
 def lone_engine(
@@ -77,7 +71,8 @@ def lone_engine(
             try:
                 lone.start(live_restore=True)
                 lone.engine.remove_containers()
-                lone.copy_image(shared, image)
+                if images.built_hash(lone.engine, image) != images.built_hash(shared, image):
+                    images.copy(shared, image, "docker", "-H", lone.engine.url, "load")
                 yield lone
             finally:
                 stop(lone.engine)

@@ -37,13 +37,6 @@ class Network:
         self._base = subnet & 255
         self.address = self._host_part(1)
         self._own = 2
-        self._make()
-        self.line = Line(target, listen=self._listen)
-
-    def _host_part(self, number: int) -> str:
-        return f"{self._subnet}{self._base + number}"
-
-    def _make(self) -> None:
         run("ip", "netns", "add", self._name)
         pair = ("type", "veth", "peer", "name", self._there, "netns", self._name)
         run("ip", "link", "add", self._here, *pair)
@@ -51,6 +44,10 @@ class Network:
         run("ip", "address", "add", f"{self._host_part(self._own)}/28", "dev", self._here)
         self.bring_up()
         run("ip", "link", "set", self._here, "up")
+        self.line = Line(target, listen=self._listen)
+
+    def _host_part(self, number: int) -> str:
+        return f"{self._subnet}{self._base + number}"
 
     def take_down(self) -> None:
         """Break the link: what is sent vanishes."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.lab.programs import run
 
+LOCAL = ("/", "~", "file:")
 DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -39,11 +40,7 @@ def pip_conf() -> str:
     """
     lines = ["[global]", f"cert = {DEBIAN_BUNDLE}"]
     for name, text in pip_settings().items():
-        words = [word for word in text.replace("\\n", " ").split() if not is_local(word)]
+        words = [word for word in text.replace("\\n", " ").split() if not word.startswith(LOCAL)]
         if words and name != "cert":
             lines.append(f"{name} = {' '.join(words)}")
     return "\n".join(lines) + "\n"
-
-
-def is_local(word: str) -> bool:
-    return word.startswith(("/", "~", "file:"))

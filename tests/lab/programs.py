@@ -73,10 +73,7 @@ def attempt(
     """Run a program to its end, however it ends, and to the end of its output.
 
     A process that it leaves behind with its stdout or stderr open is waited for, as a pipe in a
-    shell would wait.
-
-    Raises:
-        LabError: it took longer than `timeout` seconds, and was killed.
+    shell would wait. What takes longer than `timeout` is killed.
     """
     try:
         done = subprocess.run(

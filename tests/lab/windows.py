@@ -352,10 +352,7 @@ class WindowsLaptop:
     def each(
         self, *commands: tuple[str, ...], timeout: float = 120, stdin: str = ""
     ) -> list[Result]:
-        """Run commands of `jlr` one after the other, in one process.
-
-        Wine takes seconds to read the modules of a process.
-        """
+        """Run commands in one process, as Wine takes seconds to read the modules of each."""
         done = self.python("-c", EACH, json.dumps(commands), timeout=timeout, stdin=stdin)
         if done.status != 0:
             raise LabError(str(done))
