@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from jlremote.link.connection.backoff import STEADY_SECONDS
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, cmdline
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.disks import disk, fill
 from tests.lab.engine import Engine
@@ -408,12 +408,8 @@ def test_a_client_that_reads_dockers_events_is_killed(scene: Scene) -> None:
 
 def readers_of_events(account: Account) -> list[psutil.Process]:
     """Return the user's clients of docker that read events."""
-    found = []
-    for process in account.processes():
-        with suppress(psutil.Error):
-            if process.cmdline()[:2] == ["docker", "events"]:
-                found.append(process)
-    return found
+    found = account.processes()
+    return [each for each in found if cmdline(each)[:2] == ["docker", "events"]]
 
 
 def test_a_container_that_is_paused_is_told_and_goes_on(scene: Scene) -> None:

@@ -89,10 +89,18 @@ INSPECTED = {
     "Mounts": [{"Type": "bind", "Source": "/a", "Destination": "/b", "Mode": "ro", "RW": True}],
 }
 IMAGE = {
-    "Id": "sha256:ab", "Created": "2025-03-01T12:00:00Z", "Size": 1 << 30,
-    "id": "sha256:ab", "created": "2025-03-01T12:00:00Z", "size": 1 << 30,
-    "RepoTags": ["a:b"], "names": ["a:b"], "layers": ["x"], "image": "sha256:ab",
-    "name": "/c", "Architecture": "amd64",
+    "Id": "sha256:ab",
+    "Created": "2025-03-01T12:00:00Z",
+    "Size": 1 << 30,
+    "id": "sha256:ab",
+    "created": "2025-03-01T12:00:00Z",
+    "size": 1 << 30,
+    "RepoTags": ["a:b"],
+    "names": ["a:b"],
+    "layers": ["x"],
+    "image": "sha256:ab",
+    "name": "/c",
+    "Architecture": "amd64",
 }
 MESSAGE = {
     "channel": "iopub",

@@ -36,12 +36,8 @@ class Account:
         return [p for p in psutil.process_iter() if real_uid(p) == self.uid and lives(p)]
 
     def command_lines(self) -> list[list[str]]:
-        """Return the words of the account's processes that have not just ended."""
-        found = []
-        for process in self.processes():
-            with suppress(psutil.Error):
-                found.append(list(process.cmdline()))
-        return found
+        """Return the words of the account's processes."""
+        return list(map(cmdline, self.processes()))
 
     def end_processes(self) -> None:
         end(self.processes())
@@ -64,6 +60,14 @@ def real_uid(process: psutil.Process) -> int | None:
         return int(process.uids().real)
     except psutil.Error:
         return None
+
+
+def cmdline(process: psutil.Process) -> list[str]:
+    """Return the words of a process, none if it has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def program_name(process: psutil.Process) -> str | None:

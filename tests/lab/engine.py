@@ -85,12 +85,8 @@ class Engine:
     def shims(self) -> list[psutil.Process]:
         """Return the processes that hold its containers, which are no children of dockerd."""
         address = str(self.folder / "exec/containerd/containerd.sock")
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if address in process.cmdline():
-                    found.append(process)
-        return found
+        every = psutil.process_iter(["cmdline"])
+        return [each for each in every if address in (each.info["cmdline"] or ())]
 
     def remove_containers(self, prefix: str = "") -> list[str]:
         """Remove containers and their networks of jlr by prefix; return the containers' names."""

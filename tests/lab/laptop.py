@@ -16,7 +16,7 @@ from typing import Any
 import pexpect
 import psutil
 
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, cmdline
 from tests.lab.fork_server import can_fork, fork_server
 from tests.lab.forked import ForkedCommand, ForkedTerminal
 from tests.lab.programs import PATIENCE, Result, attempt, end, wait_ended, write_program
@@ -214,7 +214,7 @@ class Laptop:
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
         stubborn = wait_ended(found, 10)
-        words = [description(process) for process in stubborn]
+        words = list(map(description, stubborn))
         end(stubborn)
         return words
 
@@ -225,7 +225,5 @@ class Laptop:
 
 
 def description(process: psutil.Process) -> str:
-    try:
-        return f"{process.pid}: {' '.join(process.cmdline())}"
-    except psutil.NoSuchProcess:
-        return f"{process.pid}: ended just now"
+    """Return a process's pid and arguments for a message."""
+    return f"{process.pid}: {' '.join(cmdline(process)) or 'ended just now'}"
