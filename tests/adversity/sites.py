@@ -67,17 +67,13 @@ class Request:
 class Site:
     """A site on a port of 127.0.0.1.
 
-    Attributes:
-        word: its page's text.
-        base: the path of its login, which answers with a cookie for that path.
-        headers: what all its answers have.
-        asked: all requests so far.
+    Its login is at `base` and answers with a cookie for that path; its page's text is `word`.
     """
 
     port: int
     word: str
     base: str = "/"
-    headers: list[tuple[str, str]] = field(default_factory=list)
+    headers: list[tuple[str, str]] = field(default_factory=list)  # of all answers
     asked: list[Request] = field(default_factory=list)
 
     def was_sent(self, cookie: str) -> bool:

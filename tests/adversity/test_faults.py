@@ -52,15 +52,7 @@ time.time = lambda: real() + float(offset.read_text())
 
 @dataclass(frozen=True)
 class Scene:
-    """A session, and the parts of it that can break.
-
-    Attributes:
-        line: the network to the host.
-        engine_socket: a link to dockerd's socket, which is where the host's user has it.
-        authorized: the file of the keys that the host accepts.
-        clock: holds the seconds by which the laptop's clock is wrong.
-        losses: when the connection was lost.
-    """
+    """A session, and the parts of it that can break."""
 
     work: Work
     laptop: Laptop
@@ -68,9 +60,9 @@ class Scene:
     account: Account
     line: Line
     sshd: SSHServer
-    engine_socket: Path
-    authorized: Path
-    clock: Path
+    engine_socket: Path  # a link to dockerd's socket, which is where the host's user has it
+    authorized: Path  # the keys that the host accepts
+    clock: Path  # holds the seconds by which the laptop's clock is wrong
 
     @property
     def link(self) -> psutil.Process:

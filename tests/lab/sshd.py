@@ -67,11 +67,7 @@ class SSHServer:
     """An sshd with its own configuration, host keys, port and log.
 
     Args:
-        authorized_keys: the file of public keys that every account accepts.
-        environment: variables that every session starts with.
         options: further lines of `sshd_config`; sshd takes the first of two, so they win.
-        port: the port of 127.0.0.1, a free one if left out.
-        host_key_kinds: a new host key of each kind is made.
         pam: the lines of a PAM service of its own. sshd calls the service by the name that it was
             started under, so a link to it leaves this machine's `sshd` service alone.
         namespace: the network namespace that it runs in, `""` for our own.
