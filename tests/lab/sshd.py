@@ -49,7 +49,7 @@ def with_codes(folder: Path, codes: Sequence[str]) -> tuple[str, ...]:
 
 def forget_services() -> None:
     """Delete the services of killed runs: their folders are gone."""
-    for service in PAM_SERVICES.glob(f"{PAM_PREFIX}*"):
+    for service in PAM_SERVICES.glob(f"{PAM_PREFIX}run-*"):
         if not (root() / service.name.removeprefix(PAM_PREFIX)).exists():
             service.unlink(missing_ok=True)
 
