@@ -9,10 +9,10 @@ import secrets
 import signal
 import socket
 import subprocess
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -180,12 +180,8 @@ def sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
         yield server
 
 
-class SSHServerFactory(Protocol):
-    """Starts further servers with the arguments of `running_sshd`."""
-
-    def __call__(self, *options: str, host_key_kinds: Sequence[str] = ...) -> SSHServer:
-        """Return a server that runs until the test ends."""
-        ...
+# Starts a server that runs until the test ends, with arguments of `running_sshd`.
+SSHServerFactory = Callable[..., SSHServer]
 
 
 @pytest.fixture
@@ -194,9 +190,8 @@ def another_sshd(engine: Engine, keys: Keys) -> Iterator[SSHServerFactory]:
     with ExitStack() as stack:
 
         def start(*options: str, host_key_kinds: Sequence[str] = ("ed25519",)) -> SSHServer:
-            return stack.enter_context(
-                running_sshd(engine, keys, *options, host_key_kinds=host_key_kinds)
-            )
+            server = running_sshd(engine, keys, *options, host_key_kinds=host_key_kinds)
+            return stack.enter_context(server)
 
         yield start
 

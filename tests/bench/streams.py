@@ -25,7 +25,6 @@ ROUNDS = 3
 MEGABYTES = 100
 TRIPS = 100
 WANTED = 0.9
-PATIENCE = 300.0
 THERE = f"/tmp/jlr-bench-{os.getpid()}"
 
 
@@ -77,26 +76,16 @@ class Streams:
         ):
             yield Row(f"{title}, down", (*ours, *down), (*self.by_hand, *down))
             yield Row(f"{title}, up", (*ours, *up), (*self.by_hand, *up), self.noise)
-        scp, here, copy = (
-            ("scp", "-qF", str(self._config)),
-            str(self.folder / "copy"),
-            f"{THERE}-2",
-        )
-        file = str(self.noise)
-        yield Row(
-            "`jlr cp`, to `scp`: down",
-            ("jlr", "cp", f"lab:{THERE}", here),
-            (*scp, f"lab:{THERE}", here),
-        )
-        yield Row(
-            "`jlr cp`, to `scp`: up",
-            ("jlr", "cp", file, f"lab:{copy}"),
-            (*scp, file, f"lab:{copy}"),
-        )
+        for way, paths in (
+            ("down", (f"lab:{THERE}", str(self.folder / "copy"))),
+            ("up", (str(self.noise), f"lab:{THERE}-2")),
+        ):
+            scp = ("scp", "-qF", str(self._config), *paths)
+            yield Row(f"`jlr cp`, to `scp`: {way}", ("jlr", "cp", *paths), scp)
 
     def seconds(self, argv: tuple[str, ...], given: Path = Path(os.devnull)) -> float:
         with given.open("rb") as source:
-            return timed(lambda: run_to_its_end(argv, self.environment, source, PATIENCE))
+            return timed(lambda: run_to_its_end(argv, self.environment, source))
 
     def trips(self) -> Iterator[tuple[str, float, float]]:
         """Give the milliseconds of a byte to `cat` in the container and back, of both ways."""

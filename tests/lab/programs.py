@@ -88,9 +88,8 @@ def attempt(
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        raise LabError(
-            f"`{' '.join(argv)}` took more than {timeout:.0f} s: {late.stderr!r}"
-        ) from None
+        took = f"`{' '.join(argv)}` took more than {timeout:.0f} s"
+        raise LabError(f"{took}: {late.stderr!r}") from None
     return Result(argv, done.returncode, done.stdout, done.stderr)
 
 

@@ -21,6 +21,7 @@ from tests.lab.sshd import SSHServer
 from tests.sessions.parts import Kernel, Session
 
 METAL = Path("/opt/metal")
+ROOT = "PermitRootLogin yes"
 APPTAINER = "/var/tmp/jlr-lab/apptainer/usr/bin"
 PATH = f"{APPTAINER}:{METAL}/bin:/usr/local/nvidia/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 # PyTorch of the machine, for a notebook in the image.
@@ -97,9 +98,7 @@ def metal() -> Iterator[Metal]:
     with (
         new_keys() as keys,
         claimed_account() as account,
-        SSHServer(
-            keys.authorized, environment={"PATH": PATH}, options=["PermitRootLogin yes"]
-        ) as server,
+        SSHServer(keys.authorized, environment={"PATH": PATH}, options=[ROOT]) as server,
         new_laptop(server, account, keys) as laptop,
     ):
         root = Account("root", 0, Path("/root"), "/bin/bash")
