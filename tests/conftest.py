@@ -9,10 +9,10 @@ import secrets
 import signal
 import socket
 import subprocess
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -70,9 +70,7 @@ FIRST = (*ONE_LAB, "tests/windows", "tests/sessions", "tests/shell", "tests/outa
 # With `JLR_LONG=1` each test of it takes minutes, and its tests share nothing.
 APART = "tests/adversity/test_interruptions.py"
 # These read all sources, which one worker need parse only once.
-GUARDS = re.compile(
-    "tests/test_(errors|ladder|local_files|local_programs|platforms|shell_texts|untrusted|words).py"
-)
+GUARDS = re.compile("tests/test_(errors|ladder|local_calls|platforms|untrusted|words).py")
 
 
 class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]
@@ -182,12 +180,8 @@ def sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
         yield server
 
 
-class SSHServerFactory(Protocol):
-    """Starts further servers with the arguments of `running_sshd`."""
-
-    def __call__(self, *options: str, host_key_kinds: Sequence[str] = ...) -> SSHServer:
-        """Return a server that runs until the test ends."""
-        ...
+# Starts a server that runs until the test ends, with arguments of `running_sshd`.
+SSHServerFactory = Callable[..., SSHServer]
 
 
 @pytest.fixture
@@ -196,9 +190,8 @@ def another_sshd(engine: Engine, keys: Keys) -> Iterator[SSHServerFactory]:
     with ExitStack() as stack:
 
         def start(*options: str, host_key_kinds: Sequence[str] = ("ed25519",)) -> SSHServer:
-            return stack.enter_context(
-                running_sshd(engine, keys, *options, host_key_kinds=host_key_kinds)
-            )
+            server = running_sshd(engine, keys, *options, host_key_kinds=host_key_kinds)
+            return stack.enter_context(server)
 
         yield start
 
@@ -278,7 +271,6 @@ def file_chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserC
 
 @pytest.fixture
 def chromium(tmp_path: Path) -> Iterator[BrowserContext]:
-    """A headless browser with a new profile."""
     with running_chromium(tmp_path / "profile") as context:
         yield context
 
@@ -295,7 +287,6 @@ def running_chromium(profile: Path) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a file system of 64 KiB of its own."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])

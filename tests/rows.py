@@ -11,10 +11,7 @@ TEST = re.compile(r"`(\w+(?:/\w+)*::test_\w+)`")
 
 
 def named_tests(page: str) -> dict[str, list[str]]:
-    """Return the tests that each row of docs/`page`.md names, as `folder/test_file::test_name`.
-
-    A row goes by its first cell.
-    """
+    """Return the tests, as `folder/test_file::test_name`, by the first cell of their row."""
     return {first: TEST.findall(last) for first, *_, last in rows(page)}
 
 

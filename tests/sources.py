@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import gc
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +24,18 @@ def here() -> Iterator[tuple[str, ast.Module]]:
         name = module.removeprefix("jlremote.")
         if not FAR.fullmatch(name):
             yield name, tree
+
+
+def calls() -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls in the modules that run on the laptop."""
+    for name, tree in here():
+        yield from ((name, node) for node in nodes(tree) if isinstance(node, ast.Call))
+
+
+def python(script: str, *argv: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in an interpreter of its own, with more variables."""
+    words, environment = (sys.executable, "-c", script, *argv), os.environ | more
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
 
 
 def known(module: str, table: Iterable[str]) -> bool:

@@ -1,17 +1,22 @@
-"""Imports run one way, from the command line down to the leaves; ARCHITECTURE.md shows the same."""
+"""Imports run one way, from the command line down to the leaves; ARCHITECTURE.md shows the same.
+
+It is short and names only modules that exist; each folder names its own.
+"""
 
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
+import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.sources import PACKAGE, imports, modules, nodes, ours
+from tests.sources import PACKAGE, imports, modules, nodes, ours, python
 
+PAGE = (PACKAGE.parent / "ARCHITECTURE.md").read_text("utf-8")
+ROOMS = [path.parent for path in PACKAGE.rglob("*/__init__.py")]
 LEAVES = {"remote", "untrusted", "times", "errors", "questions", "text", "root"}
 # What each room imports besides itself and the leaves: no less than that, and no more.
 LADDER = {
@@ -118,8 +123,7 @@ def test_the_page_shows_the_ladder() -> None:
         shown = [name for name in free if name not in ("entry", "root")]
         lines.insert(0, f"    {', '.join(shown)}")
         left = {name: others for name, others in left.items() if name not in free}
-    page = (PACKAGE.parent / "ARCHITECTURE.md").read_text("utf-8")
-    assert "\n".join(line for line in lines if line.strip()) in page
+    assert "\n".join(line for line in lines if line.strip()) in PAGE
 
 
 def test_no_module_is_part_of_a_cycle() -> None:
@@ -215,9 +219,7 @@ def test_the_process_of_a_command_never_loads_ssh(
         "import sys; from jlremote.__main__ import main; main()\n"
         f"print(sorted(set(sys.modules) & {{*{HEAVY}}}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, *argv], capture_output=True, text=True, timeout=60
-    )
+    done = python(script, *argv)
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
 
 
@@ -229,8 +231,7 @@ def test_an_answer_without_a_host_loads_the_command_line_alone(option: str) -> N
         "print(*{name.partition('.')[0] for name in sys.modules}, sep=' ')\n"
         "print(*{n.split('.')[1] for n in sys.modules if n.startswith('jlremote.')}, sep=' ')"
     )
-    argv = [sys.executable, "-c", script, option]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = python(script, option)
     loaded, rooms = (set(line.split()) for line in done.stdout.splitlines()[-2:])
     assert loaded.isdisjoint({"rich", "platformdirs", "keyring", "psutil", "filelock", *HEAVY})
     assert rooms == {"cli", "errors", "text"}
@@ -242,10 +243,50 @@ def test_a_command_in_a_known_session_loads_what_that_takes() -> None:
         "import sys, jlremote.sessions.shell, jlremote.cli.keyboard.local_terminal\n"
         "print(*sys.modules, sep=' ')"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = python(script)
     loaded = set(done.stdout.split())
     assert "jlremote.sessions.shell" in loaded, done.stderr
     rooms = {name.split(".")[1] for name in loaded if name.startswith("jlremote.")}
     assert rooms.isdisjoint({"gpus", "jobs"})
     assert loaded.isdisjoint({"http.client", "ssl", "jlremote.jupyter.survey"})
     assert loaded.isdisjoint({"multiprocessing", "subprocess", "secrets", "shutil", "tempfile"})
+
+
+def test_the_page_is_short() -> None:
+    assert len(PAGE.splitlines()) <= 160
+
+
+def test_every_module_that_the_page_names_exists() -> None:
+    named = set(re.findall(r"`([\w/]+\.py)`", PAGE))
+    paths = [path for room in (PACKAGE, PACKAGE.parent / "tests") for path in room.rglob("*.py")]
+    files = {f"/{path.relative_to(PACKAGE.parent).as_posix()}" for path in paths}
+    assert len(named) > 20
+    assert {name for name in named if not any(each.endswith(f"/{name}") for each in files)} == set()
+
+
+def test_the_map_shows_every_package() -> None:
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    shown = set(re.findall(r"(\w+)/", PAGE[PAGE.index("## The map") : PAGE.index("## The ladder")]))
+    assert packages <= shown
+
+
+def test_the_docstring_of_a_folder_names_its_modules_and_folders() -> None:
+    missing = {}
+    for room in ROOMS:
+        text = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
+        said = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
+        folders = {path.name for path in ROOMS if path.parent == room}
+        modules = {path.stem for path in room.glob("*.py") if not path.stem.startswith("__")}
+        if left := (folders | modules) - said:
+            missing[room.name] = left
+    assert missing == {}
+
+
+def test_no_folder_has_more_than_fourteen_modules() -> None:
+    sizes = {room: len(list(room.glob("*.py"))) - 1 for room in ROOMS}
+    assert {room.name: size for room, size in sizes.items() if size > 14} == {}
+
+
+def test_few_file_names_stand_twice() -> None:
+    names = Counter(path.name for room in ROOMS for path in room.glob("*.py"))
+    assert len([name for name, count in names.items() if count > 1 and name[0] != "_"]) <= 9

@@ -11,7 +11,6 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -42,10 +41,6 @@ class Built:
 
     sdist: Path
     wheel: Path
-
-    def metadata(self) -> Message:
-        with zipfile.ZipFile(self.wheel) as wheel:
-            return email.message_from_bytes(wheel.read(f"{STEM}.dist-info/METADATA"))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +76,8 @@ def test_the_wheel_has_the_program_its_licence_man_pages_and_completions(built: 
 
 
 def test_the_metadata_name_the_extras_and_no_address_that_is_none(built: Built) -> None:
-    metadata = built.metadata()
+    with zipfile.ZipFile(built.wheel) as wheel:
+        metadata = email.message_from_bytes(wheel.read(f"{STEM}.dist-info/METADATA"))
     assert metadata["License-Expression"] == "MIT"
     assert set(metadata.get_all("Provides-Extra", [])) == {"demo", "kernels", "mcp", "test"}
     assert metadata["Requires-Python"] == ">=3.11"

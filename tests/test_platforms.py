@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import json
-import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,9 +27,7 @@ from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.transport.server_socket import ProxyProcess
 from jlremote.ssh.wire_format import string
 from tests.lab.programs import PATIENCE
-from tests.sources import here, known
-
-PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
+from tests.sources import here, known, modules, python
 
 # On Windows nothing imports the keyboard and the demo's server; the others run on hosts.
 POSIX_ONLY = {
@@ -145,24 +141,13 @@ print(json.dumps({"failed": failed, "commands": [outcome(argv) for argv in comma
 """
 
 
-def modules() -> list[str]:
-    paths = (path.relative_to(PACKAGE.parent) for path in PACKAGE.rglob("*.py"))
-    names = (".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths)
-    return sorted(name for name in names if not name.endswith(".__main__"))  # these run
-
-
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return which imports failed, and the exit code and output of a few commands."""
     home = tmp_path_factory.mktemp("home")
     places = {f"XDG_{name}": str(home) for name in ("STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR")}
-    done = subprocess.run(
-        [sys.executable, "-c", WINDOWS, ",".join(modules()), json.dumps(COMMANDS)],
-        env=os.environ | places,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    loaded = sorted(name for name in modules() if not name.endswith(".__main__"))  # these run
+    done = python(WINDOWS, ",".join(loaded), json.dumps(COMMANDS), **places)
     assert done.returncode == 0, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout)
     return outcome
@@ -278,8 +263,7 @@ def test_macos_is_not_asked_what_only_linux_knows(monkeypatch: pytest.MonkeyPatc
         "from jlremote.kernels import kernel_ports; from jlremote.laptop import paths\n"
         "print(kernel_ports._KNOWS_OWNERS, paths.SOCKET_PATH_BYTES)"
     )
-    argv = [sys.executable, "-c", text]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = python(text)
     assert done.stdout.split() == ["False", "103"], done
 
 
@@ -329,7 +313,7 @@ def test_programs_and_advice_are_those_of_the_system(
         "from jlremote.doctor import laptop; from jlremote.editors.code import EDITORS\n"
         "print(*EDITORS['pycharm'].programs, laptop._INSTALL_SSH, laptop._GET_KEYCHAIN, sep='\\n')"
     )
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    done = python(text)
     told = done.stdout.splitlines()
     assert told[0] == program, done
     assert ssh in told[1]

@@ -22,29 +22,20 @@ SLEEP = {
 }
 
 
-class Function:
-    """A function or a method: whether it can fail by itself, and what it calls."""
+def asserts(function: ast.FunctionDef) -> bool:
+    """Return whether a function or a method can fail, as far as its own text tells."""
+    return any(
+        isinstance(part, ast.Assert | ast.Raise)
+        or (isinstance(part, ast.Call) and bool(names_of(part.func) & FAIL))
+        for part in ast.walk(function)
+    )
 
-    def __init__(self, node: ast.FunctionDef) -> None:
-        self._node = node
-        self.line = node.lineno
-        self.followed = False
 
-    @cached_property
-    def can_fail(self) -> bool:
-        """Whether it asserts, as far as its own text tells."""
-        return any(
-            isinstance(part, ast.Assert | ast.Raise)
-            or (isinstance(part, ast.Call) and bool(names_of(part.func) & FAIL))
-            for part in ast.walk(self._node)
-        )
-
-    @property
-    def calls(self) -> set[str]:
-        """The names of what it calls, a method's as `.name`."""
-        called = [part.func for part in ast.walk(self._node) if isinstance(part, ast.Call)]
-        methods = {f".{func.attr}" for func in called if isinstance(func, ast.Attribute)}
-        return methods | {func.id for func in called if isinstance(func, ast.Name)}
+def calls(function: ast.FunctionDef) -> set[str]:
+    """Return the names of what it calls, a method's as `.name`."""
+    called = [part.func for part in ast.walk(function) if isinstance(part, ast.Call)]
+    methods = {f".{func.attr}" for func in called if isinstance(func, ast.Attribute)}
+    return methods | {func.id for func in called if isinstance(func, ast.Name)}
 
 
 def names_of(node: ast.AST) -> set[str]:
@@ -61,16 +52,16 @@ class Module:
     """What a module of the tests defines, imports and names."""
 
     def __init__(self, text: str) -> None:
-        self.functions: dict[str, Function] = {}
-        self.classes: dict[str, dict[str, Function]] = {}
+        self.functions: dict[str, ast.FunctionDef] = {}
+        self.classes: dict[str, dict[str, ast.FunctionDef]] = {}
         self.imported: dict[str, tuple[str, str]] = {}
         self._text = text
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
-                self.functions[node.name] = Function(node)
+                self.functions[node.name] = node
             elif isinstance(node, ast.ClassDef):
                 methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
-                self.classes[node.name] = {part.name: Function(part) for part in methods}
+                self.classes[node.name] = {part.name: part for part in methods}
             elif isinstance(node, ast.ImportFrom):
                 for each in node.names:
                     self.imported[each.asname or each.name] = node.module or "", each.name
@@ -92,16 +83,15 @@ class Module:
         )
 
     @cached_property
-    def methods(self) -> dict[str, list[tuple[Module, Function]]]:
+    def methods(self) -> dict[str, list[tuple[Module, ast.FunctionDef]]]:
         """The methods, by name, of all classes that the module can name."""
-        found: dict[str, list[tuple[Module, Function]]] = {}
+        found: dict[str, list[tuple[Module, ast.FunctionDef]]] = {}
         for module, original in map(self.resolved, (*self.classes, *self.imported)):
             for name, method in module.classes.get(original, {}).items():
                 found.setdefault(name, []).append((module, method))
         return found
 
-    def called(self, name: str) -> list[tuple[Module, Function]]:
-        """Return the functions of the tests that a call may run."""
+    def called(self, name: str) -> list[tuple[Module, ast.FunctionDef]]:
         if name.startswith("."):
             return self.methods.get(name[1:], [])
         module, original = self.resolved(name)
@@ -122,18 +112,22 @@ def sources() -> dict[str, Module]:
     return {name: source("tests." + name.replace("/", ".")) for name in names}
 
 
-def can_fail(module: Module, function: Function) -> bool:
+_can_fail: dict[ast.FunctionDef, bool] = {}
+
+
+def can_fail(module: Module, function: ast.FunctionDef) -> bool:
     """Return whether a function asserts, or calls one that does."""
-    if not function.can_fail and not function.followed:
-        function.followed = True
-        found = [each for name in function.calls for each in module.called(name)]
-        function.can_fail = any(can_fail(*each) for each in found)
-    return function.can_fail
+    if function not in _can_fail:
+        _can_fail[function] = asserts(function)  # also where it calls itself
+        _can_fail[function] |= any(
+            can_fail(*each) for name in calls(function) for each in module.called(name)
+        )
+    return _can_fail[function]
 
 
 def test_every_test_asserts_something() -> None:
     idle = [
-        f"{place}.py:{function.line}: {name}"
+        f"{place}.py:{function.lineno}: {name}"
         for place, module in sources().items()
         for name, function in module.functions.items()
         if name.startswith("test_") and not can_fail(module, function)
@@ -153,7 +147,6 @@ def test_no_test_module_imports_from_another() -> None:
 
 
 def uses(*names: str) -> set[str]:
-    """Return the modules of the tests that use or define one of these names."""
     return {place for place, module in sources().items() if module.has_name(*names)}
 
 

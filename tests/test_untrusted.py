@@ -167,19 +167,17 @@ def readers() -> Iterator[tuple[str, int]]:
         for node in nodes(parsed(path)):
             if isinstance(node, ast.Call) and node.args:
                 called = ast.unparse(node.func)
-                is_number = called in ("int", "float") and not isinstance(
-                    node.args[0], ast.Constant
-                )
-                if is_number or called in ("json.load", "json.loads", "ast.literal_eval"):
+                typed = isinstance(node.args[0], ast.Constant)
+                makers = ("json.load", "json.loads", "ast.literal_eval")
+                if called in makers or (called in ("int", "float") and not typed):
                     yield path.relative_to(ROOT).as_posix(), node.lineno
 
 
-def row_of(module: str) -> str | None:
-    return next((row for row in WITHOUT_A_DOOR if module == row or module.startswith(row)), None)
-
-
 def test_text_becomes_a_number_or_a_document_only_through_a_door() -> None:
-    found = [(module, line, row_of(module)) for module, line in readers()]
+    found = [
+        (module, line, next((row for row in WITHOUT_A_DOOR if module.startswith(row)), None))
+        for module, line in readers()
+    ]
     without = [f"{module}:{line}" for module, line, row in found if row is None]
     assert without == [], "use `whole_number`, `count`, `number`, `moment` or `document`"
     assert set(WITHOUT_A_DOOR) == {row for _, _, row in found}, "a row that nothing needs"

@@ -45,13 +45,7 @@ def flaky(first: Outcomes, again: Outcomes) -> list[str]:
 
 
 def unshown(rows: Mapping[str, list[str]], results: Outcomes, *, part: bool) -> list[str]:
-    """Return a line for each test that a row names and that did not pass.
-
-    Args:
-        rows: the tests that each row names.
-        results: how every test ended.
-        part: whether only some tests were selected; the others are not missed then.
-    """
+    """Return a line for each test that a row names and that did not pass; in a part, that ran."""
     ended = defaultdict(set)
     for name, outcome in results.items():
         ended[name.partition("[")[0]].add(outcome)
@@ -72,7 +66,6 @@ def _problem(ended: set[str], *, part: bool) -> str | None:
 
 
 def main() -> int:
-    """Print the verdict and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.verdict", description=__doc__)
     parser.add_argument("--part", action="store_true", help="only some tests were selected")
     parser.add_argument("first", type=Path)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+from playwright.sync_api import BrowserContext, Page
+
 from jlremote.place.host.addresses import own_address
 from tests.lab.ports import free_port
 
@@ -47,10 +49,15 @@ REGISTER = (
 )
 
 
+def opened(chromium: BrowserContext, url: str) -> Page:
+    """Return a new page, as a person, or a link of a hostile page, opens it."""
+    page = chromium.new_page()
+    page.goto(url)
+    return page
+
+
 @dataclass(frozen=True)
 class Request:
-    """What a browser asked a site."""
-
     path: str
     host: str  # the name in the address, without the port
     cookie: str
@@ -60,17 +67,13 @@ class Request:
 class Site:
     """A site on a port of 127.0.0.1.
 
-    Attributes:
-        word: its page's text.
-        base: the path of its login, which answers with a cookie for that path.
-        headers: what all its answers have.
-        asked: all requests so far.
+    Its login is at `base` and answers with a cookie for that path; its page's text is `word`.
     """
 
     port: int
     word: str
     base: str = "/"
-    headers: list[tuple[str, str]] = field(default_factory=list)
+    headers: list[tuple[str, str]] = field(default_factory=list)  # of all answers
     asked: list[Request] = field(default_factory=list)
 
     def was_sent(self, cookie: str) -> bool:
@@ -80,10 +83,7 @@ class Site:
 
 @contextmanager
 def site(word: str, port: int | None = None, base: str = "/") -> Iterator[Site]:
-    """Serve a site where a forward listens, on a free port unless one is given.
-
-    It is served until the context ends.
-    """
+    """Serve a site where a forward listens."""
     made = Site(free_port() if port is None else port, word, base)
     with ExitStack() as stack:
         for address in ("127.0.0.1", own_address(made.port)):

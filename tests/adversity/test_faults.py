@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import random
-import secrets
 import shutil
 import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ import psutil
 import pytest
 
 from jlremote.link.connection.backoff import STEADY_SECONDS
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, cmdline
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.disks import disk, fill
 from tests.lab.engine import Engine
@@ -53,15 +52,7 @@ time.time = lambda: real() + float(offset.read_text())
 
 @dataclass(frozen=True)
 class Scene:
-    """A session, and the parts of it that can break.
-
-    Attributes:
-        line: the network to the host.
-        engine_socket: a link to dockerd's socket, which is where the host's user has it.
-        authorized: the file of the keys that the host accepts.
-        clock: holds the seconds by which the laptop's clock is wrong.
-        losses: when the connection was lost.
-    """
+    """A session, and the parts of it that can break."""
 
     work: Work
     laptop: Laptop
@@ -69,24 +60,21 @@ class Scene:
     account: Account
     line: Line
     sshd: SSHServer
-    engine_socket: Path
-    authorized: Path
-    clock: Path
+    engine_socket: Path  # a link to dockerd's socket, which is where the host's user has it
+    authorized: Path  # the keys that the host accepts
+    clock: Path  # holds the seconds by which the laptop's clock is wrong
 
     @property
     def link(self) -> psutil.Process:
-        """The laptop's one link."""
         [found] = [process for process in self.laptop.processes() if is_link(process)]
         return found
 
     @property
     def record(self) -> Path:
-        """The file that the session is remembered by."""
         folder = Path(self.laptop.environment["XDG_STATE_HOME"]) / "jlr" / "sessions"
         return folder / f"{HOST}+{self.container.name}.json"
 
     def cut(self) -> None:
-        """End every connection."""
         self.before_a_loss()
         self.line.cut()
 
@@ -95,7 +83,6 @@ class Scene:
         time.sleep(STEADY_SECONDS)
 
     def told(self) -> dict[str, Any]:
-        """Return what `jlr list` says of the session, in time."""
         with within(TOLD):
             listed = self.laptop.jlr("list", "--json")
         assert listed.status == 0, listed
@@ -117,6 +104,19 @@ class Scene:
         report = self.told()
         assert (report["state"], report["local_port"]) == ("up", self.work.session.port), report
 
+    def is_told_and_goes_on(
+        self, fault: AbstractContextManager[None], state: str, *words: str
+    ) -> None:
+        """Check that a fault at the loss of the connection is told, and mended by the next look.
+
+        By itself the link tries ever more rarely.
+        """
+        with fault:
+            self.cut()
+            self.tells(state, *words)
+        self.laptop.jlr("list", self.work.session.name).checked()
+        self.goes_on()
+
     def signal(self, name: str, pid: str) -> None:
         """Send a signal to a process of the container; `pid` may be a shell's expression."""
         self.container.execute("sh", "-c", f"kill -{name} {pid}")
@@ -129,9 +129,9 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(engine: Engine, account: Account, keys: Keys) -> Iterator[Scene]:
-    """One session for all of these faults."""
-    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+def scene(
+    engine: Engine, account: Account, keys: Keys, containers: ContainerFactory
+) -> Iterator[Scene]:
     home = account.home / "faults"
     home.mkdir()
     authorized, socket_link = home / "authorized", home / "docker.sock"
@@ -148,8 +148,7 @@ def scene(engine: Engine, account: Account, keys: Keys) -> Iterator[Scene]:
         shutil.copy(keys.private, key)
         laptop.add_host(HOST, sshd, account, key=key, port=line.port, options=QUICK)
         clock = wrong_clock(laptop)
-        stack.callback(factory.remove_all)
-        here = factory(options=("--tmpfs", "/tmp:size=64m,exec,mode=1777"))
+        here = containers(options=("--tmpfs", "/tmp:size=64m,exec,mode=1777"))
         session = started(laptop, here, host=HOST)
         work = stack.enter_context(work_in(session))
         yield Scene(work, laptop, here, account, line, sshd, socket_link, authorized, clock)
@@ -235,39 +234,22 @@ def test_a_host_whose_name_is_not_found_is_told_and_found_again(scene: Scene) ->
 
 
 def test_an_ssh_configuration_with_a_mistake_is_told_and_read_again(scene: Scene) -> None:
-    with text_in(scene.laptop.ssh_config, "Host far\n    NoSuchOption 1\n"):
-        scene.cut()
-        scene.tells("reconnecting", "nosuchoption")
-    assert (
-        scene.laptop.jlr("list", scene.work.session.name).status == 0
-    )  # the link itself tries ever more rarely
-    scene.goes_on()
+    mistake = text_in(scene.laptop.ssh_config, "Host far\n    NoSuchOption 1\n")
+    scene.is_told_and_goes_on(mistake, "reconnecting", "nosuchoption")
 
 
 def test_without_known_hosts_nothing_is_offered_and_with_it_the_session_is_back(
     scene: Scene,
 ) -> None:
-    with aside(scene.laptop.known_hosts):
-        scene.cut()
-        scene.tells("needs-auth", "key")
-    assert scene.laptop.jlr("list", scene.work.session.name).status == 0
-    scene.goes_on()
+    scene.is_told_and_goes_on(aside(scene.laptop.known_hosts), "needs-auth", "key")
 
 
 def test_a_key_that_is_missing_is_told_and_used_once_it_is_back(scene: Scene) -> None:
-    with aside(scene.laptop.folder / "key"):
-        scene.cut()
-        scene.tells("needs-auth")
-    assert scene.laptop.jlr("list", scene.work.session.name).status == 0
-    scene.goes_on()
+    scene.is_told_and_goes_on(aside(scene.laptop.folder / "key"), "needs-auth")
 
 
 def test_a_key_that_the_host_no_longer_accepts_is_told_and_used_once_it_does(scene: Scene) -> None:
-    with text_in(scene.authorized, ""):
-        scene.cut()
-        scene.tells("needs-auth")
-    assert scene.laptop.jlr("list", scene.work.session.name).status == 0
-    scene.goes_on()
+    scene.is_told_and_goes_on(text_in(scene.authorized, ""), "needs-auth")
 
 
 def test_all_of_the_users_processes_on_the_host_are_killed(scene: Scene) -> None:
@@ -418,12 +400,8 @@ def test_a_client_that_reads_dockers_events_is_killed(scene: Scene) -> None:
 
 def readers_of_events(account: Account) -> list[psutil.Process]:
     """Return the user's clients of docker that read events."""
-    found = []
-    for process in account.processes():
-        with suppress(psutil.Error):
-            if process.cmdline()[:2] == ["docker", "events"]:
-                found.append(process)
-    return found
+    found = account.processes()
+    return [each for each in found if cmdline(each)[:2] == ["docker", "events"]]
 
 
 def test_a_container_that_is_paused_is_told_and_goes_on(scene: Scene) -> None:

@@ -1,7 +1,9 @@
 """Answers of the right form with one value that is none: of any size, depth or kind.
 
 Each is a real answer of which a value was replaced. A reader raises an error about the host, or
-returns what can be shown; and the commands that read engines end as with any odd host.
+returns what can be shown; and the commands that read engines end as with any odd host. That is one
+which answers nonsense to every script: no traceback, no bug, nothing for the terminal. Its answers
+are drawn with a fixed seed from the separators and words of real ones.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NoShell
 from jlremote.gpus import snapshot
 from jlremote.images import image_commands, image_files, removal
 from jlremote.images.build import BuildLog
@@ -92,10 +94,10 @@ IMAGE = {
     "Id": "sha256:ab",
     "Created": "2025-03-01T12:00:00Z",
     "Size": 1 << 30,
-    "RepoTags": ["a:b"],
     "id": "sha256:ab",
     "created": "2025-03-01T12:00:00Z",
     "size": 1 << 30,
+    "RepoTags": ["a:b"],
     "names": ["a:b"],
     "layers": ["x"],
     "image": "sha256:ab",
@@ -139,6 +141,7 @@ WORDS = [
     *("1.2.3", "/..", "1" * 400),
 ]
 EXAMPLES = 100 if WANTED else 20
+ANSWERS_EACH = 300 if WANTED else 6
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"(?!:)|-?\d[\d.e+]*|true|false|null')
 _WORD = re.compile(r"[\w.:/+-]+|\W")
 
@@ -166,10 +169,6 @@ def taken(watch: Transfer | BuildLog, text: str) -> object:
     watch.take(text)
     watch.finish()
     return watch
-
-
-def framed(text: str) -> object:
-    return framing.unframed(["one"], text, text, "m")
 
 
 JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
@@ -242,7 +241,10 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
         locate.read_listening,
         f"user\x1f0\x1epython\x1fp\x1elistening\x1f{listening()}\x1eheld\x1f\x1e",
     ),
-    "framing": (framed, "\nm begin one\nx\nm end one 0\n"),
+    "framing": (
+        lambda text: framing.unframed(["one"], text, text, "m"),
+        "\nm begin one\nx\nm end one 0\n",
+    ),
     "pull": (lambda text: taken(Transfer(), text), "0123456789ab: Downloading  36.45kB/2.001MB\n"),
     "build": (
         lambda text: taken(BuildLog(), text),
@@ -348,3 +350,23 @@ def test_no_value_of_an_engine_is_a_bug(
             outcome = jlr("--no-input", *line.split())
         assert outcome.code in CODES, (line, outcome)
         assert "Traceback" not in outcome.stdout + outcome.stderr, (line, outcome)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_no_answer_of_a_host_is_a_bug_or_hangs(line: str, jlr: Jlr, draw: random.Random) -> None:
+    for number in range(ANSWERS_EACH):
+        draw.seed(f"{line} {number}")
+        with bounded(MOST_SECONDS):
+            outcome = jlr("--no-input", *line.split())
+        told = outcome.stdout + outcome.stderr
+        assert outcome.code in CODES, (line, number, outcome)
+        assert "Traceback" not in told, (line, number, outcome)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", told), (line, number, outcome)
+
+
+@pytest.mark.parametrize("status", ["", "x", "-", "9" * 5000, "²", "1 2", "\x1b[2J"])
+def test_an_exit_status_that_is_no_number_is_not_believed(status: str) -> None:
+    """A login shell reads the script, and so knows the marker."""
+    text = f"m begin one\noutput\nm end one {status}\n"
+    with pytest.raises(NoShell):
+        framing.unframed(["one"], text, text, "m")

@@ -42,7 +42,6 @@ def value(draw: random.Random) -> str:
 
 
 def option(parameter: click.Option, draw: random.Random) -> list[str]:
-    """Return an option as it may be typed."""
     name = draw.choice([*parameter.opts, *parameter.secondary_opts] or ["--"])
     if parameter.is_flag:
         return [name]
@@ -52,7 +51,6 @@ def option(parameter: click.Option, draw: random.Random) -> list[str]:
 
 
 def arguments(name: str, draw: random.Random) -> list[str]:
-    """Return an argument list for the command `name`."""
     known = [each for each in command(name).params if (name, each.name) not in ENDLESS]
     options = [each for each in known if isinstance(each, click.Option)]
     chosen = draw.sample(options, draw.randint(0, min(4, len(options))))

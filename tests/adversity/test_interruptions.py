@@ -96,7 +96,6 @@ def test_kills_of_the_link_at_any_moment_of_a_start_leave_nothing(
 
 
 def killed(laptop: Laptop, number: int, *words: str) -> None:
-    """Kill a command at a random moment."""
     with laptop.spawn(*words, forked=False) as command:
         time.sleep(random.Random(number).uniform(0, SHORT_SECONDS))
         command.kill()

@@ -74,6 +74,8 @@ def test_a_typed_name_in_an_image_does_not_lead_to_its_container() -> None:
 def test_a_new_container_sets_every_label_so_that_none_comes_from_its_image(engine: Any) -> None:
     """The user's, which is missing here, is set by the host's shell."""
     spec = ContainerSpec("cont1", "evil")
+    text = "".join(path.read_text() for path in Path("jlremote").rglob("*.py"))
+    named_in_the_source = set(re.findall(r'_LABEL = "(org\.jlremote\.[\w-]+)"', text))
     for argv in (
         docker_commands.create_argv(engine, spec),
         docker_commands.job_argv(engine, spec, ("true",), {}),
@@ -83,18 +85,12 @@ def test_a_new_container_sets_every_label_so_that_none_comes_from_its_image(engi
             for word in argv
             if word.startswith("--label=")
         )
-        assert {*told, "org.jlremote.user"} == named_in_the_source()
+        assert {*told, "org.jlremote.user"} == named_in_the_source
         assert [value for name, value in told.items() if value] in (
             ["cont1", told["org.jlremote.created-by"]],
             [told["org.jlremote.created-by"], "cont1"],
             [told["org.jlremote.created-by"]],
         )
-
-
-def named_in_the_source() -> set[str]:
-    """Return every label of jlr that a constant names."""
-    text = "".join(path.read_text() for path in Path("jlremote").rglob("*.py"))
-    return set(re.findall(r'_LABEL = "(org\.jlremote\.[\w-]+)"', text))
 
 
 def test_a_job_is_deleted_by_its_id_and_not_by_its_name(

@@ -14,7 +14,7 @@ from jlremote.forwards import loopback_page
 from jlremote.jupyter.endpoint import hostname
 from jlremote.place.host.addresses import Target, own_address
 from jlremote.ssh.forward.forwarder import TunnelForward
-from tests.adversity.sites import ASK, Site
+from tests.adversity.sites import ASK, Site, opened
 from tests.forward.parts import SwitchedGateway, serving
 from tests.lab.browser import ELSEWHERE
 from tests.long import LONG
@@ -43,10 +43,7 @@ def lead(transport: Any) -> Iterator[Lead]:
 
 
 def read(chromium: BrowserContext, url: str) -> str:
-    """Return the text of a page that a person, or a link of a hostile page, opens."""
-    page = chromium.new_page()
-    page.goto(url)
-    return page.inner_text("body")
+    return opened(chromium, url).inner_text("body")
 
 
 @pytest.mark.parametrize("theirs", [("hostile", None), LONG(("hostile", 6006)), ("cont1", 6006)])
@@ -63,8 +60,7 @@ def test_a_page_that_leads_the_browser_to_its_own_port_under_another_name_gets_n
     assert read(chromium, f"{own}?token=a") == "jupyter"
     assert read(chromium, own) == "jupyter"
     assert jupyter.was_sent(SECRET)
-    page = chromium.new_page()
-    page.goto(f"http://{hostname('dgx', *theirs)}:{elsewhere}/")
+    page = opened(chromium, f"http://{hostname('dgx', *theirs)}:{elsewhere}/")
     assert page.inner_text("body") == "hostile"
     for url in (f"http://{OWN}:{elsewhere}{jupyter.base}", f"http://{OWN}:{elsewhere}/"):
         page.evaluate(ASK, url)
@@ -79,8 +75,7 @@ def test_a_page_that_rebinds_its_name_reads_nothing(
     port: int | None, chromium: BrowserContext, lead: Lead, jupyter: Site
 ) -> None:
     local = lead(hostname("dgx", "cont1", port), jupyter.port)
-    page = chromium.new_page()
-    page.goto(f"http://{ELSEWHERE}:{local}/")
+    page = opened(chromium, f"http://{ELSEWHERE}:{local}/")
     assert REFUSED in page.inner_text("body")
     for method in ("GET", "POST", "odd"):
         asked = f"fetch('/', {{method: '{method}'}}).then(a => a.text())"
@@ -111,8 +106,6 @@ def test_the_page_that_leads_a_confined_browser_answers_under_no_other_name(
     address = loopback_page.lend(target)
     assert address is not None
     for name in (ELSEWHERE, OWN):
-        page = chromium.new_page()
-        page.goto(address.replace("127.0.0.1", name))
-        assert "421" in page.inner_text("body")
+        assert "421" in read(chromium, address.replace("127.0.0.1", name))
     assert jupyter.asked == []
     assert read(chromium, address) == "jupyter"

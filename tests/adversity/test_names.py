@@ -22,12 +22,11 @@ from jlremote.jobs import engine_jobs
 from jlremote.jupyter import presence, survey
 from jlremote.laptop import job_records, known_names, sessions
 from jlremote.laptop.job_records import JobRecord
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.sessions import MountRecord, SessionRecord
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import FIELD, RECORD, Completed
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.kinds import DOCKER
-from jlremote.place.runtimes.engine_containers import ListedContainer
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import restart
@@ -51,13 +50,19 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_that_is_none_is_neither_a_job_nor_a_session(name: str) -> None:
-    labels = {"org.jlremote.job": name, "org.jlremote.session": name}
-    told = {"Id": "1d", "Name": name, "State": {}, "Config": {"Labels": labels}}
-    assert engine_jobs.read(json.dumps([told])) == []
+    told, fine = listed(name), listed("cont1")
+    assert [job.name for job in engine_jobs.read(json.dumps([told, fine]))] == ["cont1"]
     fields = (name, "true", "", "", "5", "0 9", "")
     assert kept_jobs.read(FIELD.join(fields) + RECORD) == []
-    there = Container("1d", name, running=True, started_at="", labels=labels)
-    assert presence._session(DOCKER, ListedContainer(there, "running")) is None
+    done = Completed(0, json.dumps([told, fine]) + RECORD, "")
+    host: Any = FakeHost("dgx", {"containers": done, "none": "", "apptainer": ""})
+    assert [session.name for session in presence.look(host, DOCKER).sessions] == ["cont1"]
+
+
+def listed(name: str) -> dict[str, Any]:
+    labels = {"org.jlremote.job": name, "org.jlremote.session": name}
+    told = {"Id": "1d", "Name": f"/{name}", "State": {"Status": "running"}}
+    return told | {"Config": {"Labels": labels}, "HostConfig": {}, "NetworkSettings": {}}
 
 
 def test_a_short_name_leads_to_no_name_that_is_none() -> None:
@@ -94,10 +99,8 @@ def test_the_hints_of_restart_and_doctor_quote_what_a_host_told() -> None:
     with pytest.raises(JlrError) as refused:
         restart._refuse_unless_it_stays(record, runtime_named("docker"), found, unasked)
     assert f"--image '{evil}'`" in str(refused.value.hint)
-    image = SimpleNamespace(name=evil, found=False, complaint=None)
-    facts: Any = SimpleNamespace(
-        host="dgx", machine=evil, image=image, image_needed=True, engine=None
-    )
+    image = {"image": evil, "image_found": False, "image_complaint": None, "image_needed": True}
+    facts: Any = SimpleNamespace(host="dgx", machine=evil, engine=None, **image)
     assert host_checks._image(facts).mend == (f"`jlr image pull dgx '{evil}'`",)
 
 
@@ -133,19 +136,7 @@ def test_a_tab_in_bash_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     if not shutil.which("bash"):
         pytest.skip("no bash here")
     folder = tmp_path / "a$(touch pwned)"
-    document = {
-        "format": 1,
-        "local": str(folder),
-        "remote": "/x",
-        "host": "dgx",
-        "session": "c",
-        "ssh_config": None,
-        "read_only": False,
-        "made": False,
-    }
-    for kind in ("jlr", "jlr/mounts"):
-        (tmp_path / kind).mkdir(mode=0o700, exist_ok=True)
-    (tmp_path / "jlr" / "mounts" / "x.json").write_text(json.dumps(document))
+    sessions.MOUNTS.save(MountRecord(str(folder), "/x", "dgx", "c", None, read_only=False, made=0))
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     script = shells.script("bash").replace('"$1"', f"{sys.executable} -m jlremote")
     (tmp_path / "complete").write_text(script)

@@ -40,7 +40,6 @@ class Neighbour:
         return "hello" in self.heard()
 
     def heard(self) -> str:
-        """Return all that it was sent."""
         return self._container.execute("sh", "-c", "cat /tmp/heard 2>/dev/null; :")
 
     def was_sent_nothing(self) -> None:
@@ -50,15 +49,11 @@ class Neighbour:
         self.await_belief()
 
     def forget(self) -> None:
-        """Forget what it heard."""
         self._container.execute("rm", "-f", "/tmp/heard")
 
 
 def neighbour(container: ContainerFactory, *addresses: str, network: str = "bridge") -> Neighbour:
-    """Start a neighbour, with no more than docker gives to each container.
-
-    The last of the addresses is the one to be believed for.
-    """
+    """Start a neighbour with what docker gives to each; the last address is the one believed."""
     options = ("--network", network)
     attacker = container("lab/plain", "python3", "-c", ATTACK, *addresses, options=options)
     return Neighbour(attacker, addresses[-1])
@@ -91,7 +86,6 @@ def relays(account: Account, inside: Container) -> bool:
 
 @pytest.fixture
 def shared(engine: Engine, container: ContainerFactory) -> Iterator[str]:
-    """A network as compose makes one."""
     name = f"{container.prefix}shared"
     engine.docker("network", "create", name)
     yield name

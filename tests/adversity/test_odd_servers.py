@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -43,14 +44,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Odd
 
     def do_GET(self) -> None:
-        """Send the pieces as they are, until the client has gone."""
-        try:
+        with suppress(OSError):  # the client has gone
             for piece in self.server.pieces:
                 self.wfile.write(piece)
                 if self.server.over.wait(0.01):
                     return
-        except OSError:
-            pass
         self.close_connection = True
 
     def log_message(self, *_: Any) -> None:

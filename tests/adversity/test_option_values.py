@@ -100,9 +100,8 @@ def test_no_text_of_an_option_is_a_bug(value: str, jlr: Jlr) -> None:
         for one in command(name).params:
             if isinstance(one, click.Option) and not one.is_flag:
                 with bounded(60):
-                    outcome = jlr(
-                        *name.split(), f"{max(one.opts, key=len)}={value}", "dgx", "cont1"
-                    )
+                    typed = f"{max(one.opts, key=len)}={value}"
+                    outcome = jlr(*name.split(), typed, "dgx", "cont1")
                 assert outcome.code != 3, (name, one.name, outcome)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext
 
 from jlremote.forwards import local_ports
 from jlremote.forwards.address import Address, address_of, report
@@ -16,7 +16,7 @@ from jlremote.jupyter.endpoint import Endpoint, hostname
 from jlremote.laptop.sessions import PortOwner, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.addresses import own_address
-from tests.adversity.sites import ASK, REGISTER, Site, site
+from tests.adversity.sites import ASK, REGISTER, Site, opened, site
 from tests.link.fakes import new_endpoint, new_server
 
 SECRET, PLANTED = "login=jupyter", "planted=1"
@@ -32,12 +32,6 @@ def address(session: str, served: Site, name: str | None = None) -> Address:
     to = Endpoint(new_endpoint().place, 8888, server)
     forward = ForwardStatus(session, None, served.port, "up", 0.0, None, to, None)
     return address_of(forward, name or hostname("dgx", session))
-
-
-def opened(chromium: BrowserContext, url: str) -> Page:
-    page = chromium.new_page()
-    page.goto(url)
-    return page
 
 
 def logged_in(chromium: BrowserContext, url: str, jupyter: Site) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
-from tests.lab.programs import Result
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.sessions.local_lab import local_lab
@@ -61,20 +59,18 @@ def proxy() -> Iterator[Proxy]:
 
 @pytest.fixture(scope="module")
 def behind_it(proxy: Proxy, sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
-    """A laptop with a proxy in its environment."""
     with new_laptop(sshd, account, keys) as fresh:
         fresh.environment |= proxy.variables("127.0.0.1")
         yield fresh
 
 
 @pytest.fixture(scope="module")
-def session(proxy: Proxy, behind_it: Laptop, engine: Engine) -> Iterator[Session]:
+def session(proxy: Proxy, behind_it: Laptop, containers: ContainerFactory) -> Session:
     """A session in a container with one, too: docker sets these variables for its users."""
-    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
     pairs = [f"{name}={value}" for name, value in proxy.variables("proxy").items()]
     options = [word for pair in pairs for word in ("--env", pair)]
-    yield started(behind_it, factory(options=("--add-host", "proxy:host-gateway", *options)))
-    factory.remove_all()
+    inside = containers(options=("--add-host", "proxy:host-gateway", *options))
+    return started(behind_it, inside)
 
 
 def heard_a_program_that_heeds_it(proxy: Proxy, where: Container, laptop: Laptop) -> bool:
@@ -117,7 +113,7 @@ def test_no_command_tells_a_proxy_of_the_environment(
             ("local", "kernels", "install", name, "--json"),
             ("forward", name, "9999"),
         ):
-            ended(laptop.jlr(*words, timeout=SECONDS), words)
+            laptop.jlr(*words, timeout=SECONDS).checked()
             assert proxy.heard == [], words
     found = json.loads(laptop.jlr("doctor", "lab", "--json", timeout=SECONDS).stdout)["checks"]
     marks = {one["check"]: one["mark"] for one in found}
@@ -130,13 +126,9 @@ def test_no_command_tells_a_proxy_of_the_environment(
         *(f"--ExecutePreprocessor.kernel_name={spec['name']}", "--output", "b"),
         timeout=SECONDS,
     )
-    ended(executed, ("nbconvert",))
+    executed.checked()
     with local_lab(session) as lab, lab.server.notebook("here.ipynb") as kernel:
         assert kernel.run("6 * 7") == "42"
     for words in (("restart", name), ("stop", name)):
-        ended(laptop.jlr(*words, timeout=START_SECONDS), words)
+        laptop.jlr(*words, timeout=START_SECONDS).checked()
     assert proxy.heard == []
-
-
-def ended(result: Result, words: tuple[str, ...]) -> None:
-    assert result.status == 0, (words, result)

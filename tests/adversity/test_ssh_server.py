@@ -1,4 +1,4 @@
-"""A hostile SSH server, or a broken one, on a connection that is logged in."""
+"""A hostile SSH server, or a broken one: its host key, and a connection that is logged in."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,17 +14,23 @@ import paramiko
 import pytest
 from paramiko import common
 
+from jlremote.errors import HostKeyChanged
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.config.destination import Destination, HostKeyRules
+from jlremote.ssh.connect import connect
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
+from jlremote.ssh.trust.known_hosts import append, format_line
 from jlremote.ssh.wire_format import string
-from tests.adversity.ssh_peer import SECONDS, connected
+from tests.adversity.ssh_peer import SECONDS, HostileServer, connected
 from tests.lab.programs import wait_until
+from tests.ssh.certificates import new_key, wire_blob
 from tests.ssh.channels.parts import Handler
+from tests.ssh.laptop import Person
 
 CTR = Offer(ciphers=("aes128-ctr",))
 PIECE = 32 << 10
@@ -261,3 +268,20 @@ def test_a_clock_that_is_set_back_does_not_prolong_a_wait(monkeypatch: pytest.Mo
         with pytest.raises(paramiko.SSHException, match="Key-exchange timed out"):
             client._send_user_message(SimpleNamespace())
         client.clear_to_send.set()
+
+
+@pytest.mark.parametrize("strict", ["yes", "no", "ask", "accept-new"])
+def test_a_host_key_of_another_type_gets_no_password(strict: Any, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    middle, person = HostileServer(), Person(["yes", "secret", "secret"])
+    with middle.listening():
+        place = f"[127.0.0.1]:{middle.port}"
+        append(known, format_line(place, wire_blob(new_key()), hashed=strict == "no"))
+        before = known.read_bytes()
+        rules = HostKeyRules(user_files=(known,), strict=strict)
+        destination = Destination("lab", "127.0.0.1", middle.port, "me", host_key=rules)
+        with pytest.raises(HostKeyChanged, match=f"{known}:1 has the ED25519 key SHA256:"):
+            connect(destination, person, agent_socket=None)
+    assert middle.account.secrets == []
+    assert person.asked == []
+    assert known.read_bytes() == before, "the attacker's key was remembered"

@@ -12,27 +12,22 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
-from contextlib import ExitStack
-from pathlib import Path
 
-from tests.bench.start import Bench, bench, timed
-from tests.bench.streams import THERE, Streams
+from tests.bench.start import timed
+from tests.bench.streams import THERE, Streams, open_streams, run
 
-ROUNDS = 3
 FILES, BYTES = 1000, 20_000
 GOALS = {"first": 0.5, "unchanged": 0.1, "one changed": 0.1}
 SAVES, SAVED_SECONDS = 10, 1.0
 
 
 class Folder:
-    """The folder, and the ways to send it."""
-
-    def __init__(self, parts: Bench, streams: Streams, top: Path) -> None:
-        self._streams, self._top, self._session = streams, top, parts.session
+    def __init__(self, streams: Streams) -> None:
+        self._streams, self._session = streams, streams.session
+        self._top = top = streams.folder / "proj"
         for number in range(FILES):
             path = top / f"d{number % 20}" / f"{number}.py"
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(os.urandom(BYTES))
         (top / ".gitignore").write_text("*.pyc\n__pycache__/\n/out/\n")
         self._edits = 0
@@ -77,14 +72,9 @@ class Folder:
 
 def measure(milliseconds: int, rounds: int) -> bool:
     """Print the rows of one line; return whether a goal was missed."""
-    line, missed = f"{milliseconds} ms" if milliseconds else "loopback", False
-    with ExitStack() as stack:
-        parts = stack.enter_context(bench(milliseconds))
-        temporary = stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))
-        streams = Streams(parts, Path(temporary))
-        stack.enter_context(streams.connected())
-        (top := Path(temporary, "proj")).mkdir()
-        folder = Folder(parts, streams, top)
+    missed = False
+    with open_streams(milliseconds) as (streams, line):
+        folder = Folder(streams)
         found = [folder.rounds(number) for number in range(rounds)]
         saved = folder.saved()
     for kind, goal in GOALS.items():
@@ -95,13 +85,5 @@ def measure(milliseconds: int, rounds: int) -> bool:
     return missed or saved > SAVED_SECONDS
 
 
-def main() -> int:
-    """Print the table and return the exit status."""
-    rounds, *lines = map(int, sys.argv[1:] or [str(ROUNDS)])
-    print("| seconds | rsync | jlr sync | wanted |\n|---|---|---|---|")
-    missed = [measure(one, rounds) for one in lines or (0, 20)]
-    return int(any(missed))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(measure, "seconds | rsync | jlr sync | wanted"))

@@ -18,10 +18,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.tunnel import DELAY, RATE, part
+from tests.bench.tunnel import DELAY, RATE, part, root_sshd
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
-from tests.lab.sshd import SSHServer, make_key
+from tests.lab.sshd import make_key
 from tests.mounts.parts import remember_session
 
 FOLDERS, FILES = 50, 100
@@ -62,12 +62,10 @@ class Bench:
 
 @contextmanager
 def bench() -> Iterator[Bench]:
-    """Put all parts together."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         key = make_key(folder / "key")
-        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        sshd = stack.enter_context(server)
+        sshd = stack.enter_context(root_sshd(key))
         line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
         laptop = Laptop()
         stack.callback(laptop.remove)
@@ -77,27 +75,20 @@ def bench() -> Iterator[Bench]:
             laptop.add_host(host, sshd, root, key=key, port=port)
             remember_session(laptop, host, host=host)
         remote = folder / "remote"
-        remote.mkdir()
-        make_tree(remote / "tree")
+        for number in range(FOLDERS):
+            (inner := remote / "tree" / f"folder{number}").mkdir(parents=True)
+            for file in range(FILES):
+                (inner / f"file{file}").write_bytes(b"x" * 200)
         yield Bench(laptop, remote, folder)
 
 
-def make_tree(tree: Path) -> None:
-    for folder in range(FOLDERS):
-        (tree / f"folder{folder}").mkdir(parents=True)
-        for file in range(FILES):
-            (tree / f"folder{folder}" / f"file{file}").write_bytes(b"x" * 200)
-
-
 def copy(source: Path, target: Path) -> float:
-    """Return MB/s of a copy, until the target is closed."""
     since = time.perf_counter()
     subprocess.run(("cp", str(source), str(target)), check=True)
     return source.stat().st_size / (time.perf_counter() - since) / 1e6
 
 
 def walk(tree: Path) -> float:
-    """Return how many files a second are found, with their sizes."""
     since = time.perf_counter()
     argv = ("find", str(tree), "-type", "f", "-size", "-300c")
     found = subprocess.run(argv, check=True, capture_output=True).stdout.splitlines()
@@ -106,7 +97,6 @@ def walk(tree: Path) -> float:
 
 
 def read(tree: Path, folders: int) -> float:
-    """Return how many small files a second are read, one after the other."""
     since = time.perf_counter()
     count = 0
     for folder in sorted(tree.iterdir())[:folders]:
@@ -120,7 +110,6 @@ Measure = Callable[[Path], float]
 
 
 def measure(parts: Bench, rounds: int) -> Samples:
-    """Return all samples by way and measure; the ways take turns."""
     samples: Samples = defaultdict(list)
     for number in range(rounds):
         for host, folders in (("near", 10), ("far", 1)):
@@ -144,7 +133,6 @@ def measures(parts: Bench, folders: int) -> list[tuple[str, Measure]]:
 
 
 def table(samples: Samples) -> str:
-    """Return the Markdown table."""
     lines = ["| | `sshfs` | `jlr mount` | ratio |", "|---|---|---|---|"]
     for name in dict.fromkeys(name for _, name in samples):
         theirs, ours = (statistics.median(samples[way, name]) for way in ("sshfs", "jlr"))

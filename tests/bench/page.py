@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,14 +17,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from tests.bench.tunnel import DELAY, RATE, await_listener, part
-from tests.lab import browser, images
-from tests.lab.accounts import claimed_account
-from tests.lab.containers import Container, ContainerFactory
-from tests.lab.engine import running_engine
+from tests.bench.parts import lab
+from tests.bench.tunnel import DELAY, RATE, forwarding, part
+from tests.lab import browser
+from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
-from tests.lab.remote_host import new_keys, new_laptop, running_sshd
+from tests.lab.remote_host import new_laptop
 
 ROUNDS = 5
 TARGET = 1.1
@@ -43,13 +41,8 @@ def ssh_forward(
     forward = f"127.0.0.1:{port}:{target.address}:8888"
     argv = (*program, "-F", str(laptop.ssh_config), "-N", "-o", "ExitOnForwardFailure=yes")
     environment = {**laptop.environment, "AUTOSSH_GATETIME": "0"}
-    process = subprocess.Popen((*argv, "-L", forward, host), env=environment)
-    try:
-        await_listener(port)
+    with forwarding((*argv, "-L", forward, host), port, environment):
         yield port
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def load(url: str) -> float:
@@ -78,7 +71,6 @@ def measured(ways: dict[str, str], rounds: int) -> dict[str, list[float]]:
 
 
 def row(where: str, seconds: dict[str, list[float]]) -> tuple[str, bool]:
-    """Return a line of the table, and whether the target is met."""
     ssh, jlr = (statistics.median(seconds[way]) for way in ("ssh", "jlr"))
     pairs = zip(seconds["jlr"], seconds["ssh"], strict=True)
     ratio = statistics.median(ours / theirs for ours, theirs in pairs)
@@ -88,21 +80,14 @@ def row(where: str, seconds: dict[str, list[float]]) -> tuple[str, bool]:
 
 def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    with ExitStack() as stack:
-        engine = stack.enter_context(running_engine())
-        images.ensure(engine, print)
-        keys = stack.enter_context(new_keys())
-        account = stack.enter_context(claimed_account())
-        sshd = stack.enter_context(running_sshd(engine, keys))
-        line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
-        containers = ContainerFactory(engine, "bench-page-")
-        stack.callback(containers.remove_all)
-        container = containers()
+    with lab() as parts, ExitStack() as stack:
+        line = stack.enter_context(part("line", parts.sshd.port, DELAY, RATE))[0]
+        container = parts.containers()
         met = True
         print("| | `ssh -L` | `jlr` | ratio | wanted |\n|---|---|---|---|---|", flush=True)
-        for where, port in (("loopback", sshd.port), ("50 ms, 1 Gb/s", line)):
-            laptop = stack.enter_context(new_laptop(sshd, account, keys))
-            laptop.add_host("there", sshd, account, key=keys.private, port=port)
+        for where, port in (("loopback", parts.sshd.port), ("50 ms, 1 Gb/s", line)):
+            laptop = stack.enter_context(new_laptop(*parts.host))
+            laptop.add_host("there", parts.sshd, parts.account, key=parts.keys.private, port=port)
             argv = ("start", "there", container.name, "--json", "--no-browser")
             started = laptop.jlr(*argv, timeout=150)
             assert started.status == 0, started

@@ -78,7 +78,6 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
 
 
 def cost(client: BlockingKernelClient, pid: int, code: str) -> Cost:
-    """Return what code takes in the kernel."""
     began, before = time.perf_counter(), cpu_seconds(pid)
     client.execute(code, reply=True, timeout=600)
     took, after = time.perf_counter() - began, cpu_seconds(pid)
@@ -86,7 +85,6 @@ def cost(client: BlockingKernelClient, pid: int, code: str) -> Cost:
 
 
 def printed(session: Path) -> int:
-    """Return how many lines were recorded."""
     texts = (json.loads(line) for path in session.glob("output/*.jsonl") for line in path.open())
     return sum(one["content"]["text"].count("\n") for one in texts if one["kind"] == "stream")
 
@@ -94,11 +92,7 @@ def printed(session: Path) -> int:
 def one_round(
     run: Callable[[str], Cost], session: Path, code: str, count: int, turn: int
 ) -> tuple[Cost, Cost]:
-    """Return what a cell takes alone and recorded; every other time the latter comes first.
-
-    Raises:
-        LookupError: lines are missing from the records.
-    """
+    """Return what a cell takes alone and recorded; every other time the latter comes first."""
     cell = code.format(count)
     alone = None if turn % 2 else run(cell)
     with recorded(session / "runtime", session):
@@ -110,7 +104,6 @@ def one_round(
 
 
 def measure(folder: Path, rounds: int) -> bool:
-    """Print the table; return whether the target was reached and no line was lost."""
     session, runtime = folder, folder / "runtime"
     runtime.mkdir()
     facts = {"port": 9, "base_url": "/", "token": ""}  # nothing answers, so no path is known
@@ -148,7 +141,6 @@ def measure(folder: Path, rounds: int) -> bool:
 
 @contextmanager
 def listeners(address: str, count: int) -> Iterator[None]:
-    """Have so many other listeners."""
     running = [subprocess.Popen((sys.executable, "-c", LISTENER, address)) for _ in range(count)]
     try:
         time.sleep(1)  # they subscribe
@@ -160,7 +152,6 @@ def listeners(address: str, count: int) -> Iterator[None]:
 
 
 def row(begin: str, pairs: list[tuple[Cost, Cost]]) -> bool:
-    """Print a row; return whether the target was reached."""
     whole = [(one[1] + one[2], two[1] + two[2]) for one, two in pairs]
     own = [(one[1], two[1]) for one, two in pairs]
     clock = [(one[0], two[0]) for one, two in pairs]

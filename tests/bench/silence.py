@@ -13,19 +13,17 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
 
 from tests.bench.page import ssh_forward, through
-from tests.lab import browser, images
-from tests.lab.accounts import claimed_account
+from tests.bench.parts import lab
+from tests.lab import browser
 from tests.lab.browser import open_notebook, run_cell
-from tests.lab.containers import ContainerFactory
-from tests.lab.engine import running_engine
 from tests.lab.network import Network
-from tests.lab.remote_host import new_keys, new_laptop, running_sshd
+from tests.lab.remote_host import new_laptop
 from tests.outages.parts import A_SECOND, CELL, lines
 from tests.sessions.parts import started, with_a_server
 
@@ -39,7 +37,6 @@ ENDED = re.compile(r"\[\d+\]")
 
 
 def row(silence: int, way: str, page: Page, count: int) -> str:
-    """Return a line of the table."""
     missing = count - len(set(lines(page)))
     prompt = page.locator(".jp-Notebook .jp-InputPrompt").first.inner_text()
     ended = "yes" if ENDED.search(prompt) else "no"
@@ -66,7 +63,6 @@ def measure(silence: int, pages: dict[str, Page], network: Network) -> None:
 
 
 def opened(chromium: BrowserContext, ways: dict[str, str]) -> dict[str, Page]:
-    """Return a page with a new notebook for each way."""
     pages = {way: chromium.new_page() for way in ways}
     for way, page in pages.items():
         page.bring_to_front()
@@ -77,28 +73,19 @@ def opened(chromium: BrowserContext, ways: dict[str, str]) -> dict[str, Page]:
 def main() -> int:
     silences = [int(word) for word in sys.argv[1:]] or SILENCES
     programs = {PLAIN: ("ssh",), KEPT: ("autossh", "-M", "0")}
-    with ExitStack() as stack:
-        engine = stack.enter_context(running_engine())
-        images.ensure(engine, print)
-        keys = stack.enter_context(new_keys())
-        account = stack.enter_context(claimed_account())
-        sshd = stack.enter_context(running_sshd(engine, keys))
-        containers = ContainerFactory(engine, "bench-silence-")
-        stack.callback(containers.remove_all)
-        by_hand, ours = with_a_server(containers, "--ip=0.0.0.0"), containers()
-        print(
-            "| silence | by | lines lost | cell ended | dialog |\n|---|---|---|---|---|", flush=True
-        )
+    with lab() as parts:
+        by_hand, ours = with_a_server(parts.containers, "--ip=0.0.0.0"), parts.containers()
+        head = "| silence | by | lines lost | cell ended | dialog |"
+        print(f"{head}\n|---|---|---|---|---|", flush=True)
         for silence in silences:
             with ExitStack() as once:
-                network = Network(sshd.port)
-                once.callback(network.close)
-                laptop = once.enter_context(new_laptop(sshd, account, keys))
+                network = once.enter_context(closing(Network(parts.sshd.port)))
+                laptop = once.enter_context(new_laptop(*parts.host))
                 laptop.add_host(
                     "far",
-                    sshd,
-                    account,
-                    key=keys.private,
+                    parts.sshd,
+                    parts.account,
+                    key=parts.keys.private,
                     address=network.address,
                     port=network.line.port,
                     options=ALIVE,

@@ -7,9 +7,7 @@ compared. Exit code 1 says that a target was missed.
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
-import secrets
 import statistics
 import subprocess
 import sys
@@ -21,19 +19,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import IO
 
+from tests.bench.parts import lab
 from tests.bench.tunnel import RATE, part
-from tests.lab import images
-from tests.lab.accounts import claimed_account
 from tests.lab.containers import Container, ContainerFactory
-from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
-from tests.lab.remote_host import new_keys, new_laptop, running_sshd
+from tests.lab.remote_host import new_laptop
 from tests.sessions.parts import Kernel, Session
 
 ROUNDS = 5
 IMAGE = "lab/jupyter"
 HAND_MADE_PORT = "19321"
-PATIENCE = 120.0
+PATIENCE = 300.0
 EXEC_SECONDS = 0.35
 
 
@@ -50,25 +46,19 @@ class Contest:
 class Bench:
     """The lab, and one container with a running Jupyter in it."""
 
-    def __init__(self, engine: Engine, laptop: Laptop, containers: ContainerFactory) -> None:
+    def __init__(self, laptop: Laptop, containers: ContainerFactory) -> None:
         self.laptop = laptop
-        self._engine = engine
         self._containers = containers
-        self._names = itertools.count()
         self._warm = containers()
-        self._jlr("start", "lab", self._warm.name, "--no-browser")
-
-    @property
-    def session(self) -> str:
-        """Its name."""
-        return self._warm.name
+        self.session = self._warm.name
+        self._jlr("start", "lab", self.session, "--no-browser")
 
     def contests(self) -> tuple[Contest, ...]:
         return (
             Contest(
                 "`jlr open --no-browser` on a live link, to `python -c 'import click'`",
-                self._open,
-                self._import_click,
+                lambda: self._jlr("open", self.session, "--no-browser"),
+                lambda: timed(lambda: self._run(sys.executable, "-c", "import click")),
                 3.0,
             ),
             Contest(
@@ -101,7 +91,6 @@ class Bench:
 
     @cached_property
     def _connected(self) -> Kernel:
-        """A client of the kernel of `jlr exec`."""
         self._jlr("exec", self._warm.name, "-c", "1")
         report = self.laptop.jlr("open", self._warm.name, "--no-browser", "--json").stdout
         session = Session(self.laptop, json.loads(report))
@@ -114,12 +103,6 @@ class Bench:
         kernel = self._connected
         return EXEC_SECONDS + timed(lambda: kernel.run("1"))
 
-    def _open(self) -> float:
-        return self._jlr("open", self._warm.name, "--no-browser")
-
-    def _import_click(self) -> float:
-        return timed(lambda: self._run(sys.executable, "-c", "import click"))
-
     def _attach(self) -> float:
         self._jlr("disconnect", "lab")
         return self._jlr("start", "lab", self._warm.name, "--no-browser")
@@ -127,8 +110,7 @@ class Bench:
     def _attach_by_hand(self) -> float:
         def attach() -> None:
             self._forward_by_hand(self._warm)
-            listing = ("docker", "exec", self._warm.name, "jupyter", "server", "list")
-            self._ssh(*listing)
+            self._ssh("docker", "exec", self._warm.name, "jupyter", "server", "list")
 
         return self._timed_by_hand(attach)
 
@@ -161,7 +143,7 @@ class Bench:
             self._jlr("rm", name, "--force", "--yes")
 
     def _cold_by_hand(self) -> float:
-        container = Container(self._engine, self._containers.name())
+        container = Container(self._containers.engine, self._containers.name())
         command = ("jupyter", "lab", "--ip=0.0.0.0", "--allow-root", "--no-browser")
 
         def create() -> None:
@@ -170,7 +152,7 @@ class Bench:
             wait_for_answer()
 
         taken = self._timed_by_hand(create)
-        self._engine.docker("rm", "--force", container.name)
+        container.engine.docker("rm", "--force", container.name)
         return taken
 
 
@@ -193,19 +175,15 @@ def run_to_its_end(
     argv: Sequence[str],
     environment: Mapping[str, str],
     stdin: int | IO[bytes] = subprocess.DEVNULL,
-    patience: float = PATIENCE,
 ) -> None:
     """Run a program; no pipes, which `ssh -f` would keep open.
 
     And no timeout of `subprocess`, which looks only every 50 ms whether the program has ended.
-
-    Raises:
-        CalledProcessError: it failed, or was killed after `patience` seconds.
     """
     with subprocess.Popen(
         argv, env=environment, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        impatience = threading.Timer(patience, process.kill)
+        impatience = threading.Timer(PATIENCE, process.kill)
         impatience.start()
         status = process.wait()
         impatience.cancel()
@@ -222,32 +200,20 @@ def timed(action: Callable[[], object]) -> float:
 @contextmanager
 def bench(milliseconds: int = 0) -> Iterator[Bench]:
     """Give all parts, with a line of that round trip between laptop and host."""
-    with (
-        running_engine() as engine,
-        claimed_account() as account,
-        new_keys() as keys,
-        running_sshd(engine, keys) as server,
-        ExitStack() as stack,
-    ):
-        port = server.port
+    with lab((IMAGE,)) as parts, ExitStack() as stack:
+        port = parts.sshd.port
         if milliseconds:
             (port,) = stack.enter_context(part("line", port, milliseconds / 2000, RATE))
-        laptop = stack.enter_context(new_laptop(server, account, keys, port=port))
-        images.ensure(engine, print, (IMAGE,))
-        containers = ContainerFactory(engine, f"bench-{secrets.token_hex(3)}-")
-        try:
-            yield Bench(engine, laptop, containers)
-        finally:
-            containers.remove_all()
+        laptop = stack.enter_context(new_laptop(*parts.host, port=port))
+        yield Bench(laptop, parts.containers)
 
 
 def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     missed = False
     with bench() as parts:
-        print(
-            f"| what, medians of {rounds} | jlr | by hand | ratio | target |\n|---|---|---|---|---|"
-        )
+        print(f"| what, medians of {rounds} | jlr | by hand | ratio | target |")
+        print("|---|---|---|---|---|")
         for contest in parts.contests():
             pairs = [(contest.ours(), contest.theirs()) for _ in range(rounds)]
             ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))

@@ -11,8 +11,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
+
+from tests.bench.start import run_to_its_end, timed
 
 ROUNDS = 40
 TARGET = 1.5
@@ -37,7 +39,8 @@ def main() -> int:
         taken: dict[str, list[float]] = {name: [] for name in COMMANDS}
         for _ in range(rounds):
             for name, (argv, line) in COMMANDS.items():
-                taken[name].append(seconds(argv, surroundings | completing(line)))
+                asked = {"_JLR_COMPLETE": "bash_complete", "COMP_LINE": line} if line else {}
+                taken[name].append(timed(partial(run_to_its_end, argv, surroundings | asked)))
     medians = {name: statistics.median(times) for name, times in taken.items()}
     print(f"| command | median of {rounds} | to `import click` | target |\n|---|---|---|---|")
     for name, median in medians.items():
@@ -59,16 +62,6 @@ def laptop(home: Path) -> dict[str, str]:
     )
     subprocess.run([sys.executable, "-c", save], env=surroundings, check=True)
     return surroundings | {"HOME": str(home)}
-
-
-def completing(line: str | None) -> dict[str, str]:
-    return {} if line is None else {"_JLR_COMPLETE": "bash_complete", "COMP_LINE": line}
-
-
-def seconds(argv: tuple[str, ...], environment: dict[str, str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(argv, env=environment, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,6 @@ ROUNDS = 3
 MEGABYTES = 100
 TRIPS = 100
 WANTED = 0.9
-PATIENCE = 300.0
 THERE = f"/tmp/jlr-bench-{os.getpid()}"
 
 
@@ -44,15 +43,15 @@ class Streams:
 
     def __init__(self, parts: Bench, folder: Path) -> None:
         self.environment = parts.laptop.environment
-        self._folder = folder
-        self._name = parts.session
+        self.folder = folder
+        self.session = parts.session
         self._config = folder / "config"
         theirs = parts.laptop.ssh_config.read_text(encoding="utf-8")
         block = parts.laptop.jlr("config", "ssh").stdout
         own = f"Host *\n ControlPath {parts.laptop.folder}/%C\n"
         self._config.write_text(f"{block}{theirs}{own}", encoding="utf-8")
         self.ssh = ("ssh", "-F", str(self._config))
-        self.by_hand = (*self.ssh, "lab", "docker", "exec", "-i", self._name)
+        self.by_hand = (*self.ssh, "lab", "docker", "exec", "-i", self.session)
         self.noise = folder / "noise"
         self.noise.write_bytes(os.urandom(1 << 20) * MEGABYTES)
 
@@ -61,7 +60,7 @@ class Streams:
         """Open the connections, and put the noise on the host and into the container."""
         self.seconds((*self.ssh, "-fNM", "lab"))
         try:
-            self.seconds((*self.ssh, f"{self._name}.jlr", "true"))
+            self.seconds((*self.ssh, f"{self.session}.jlr", "true"))
             for place in (self.by_hand, (*self.ssh, "lab")):
                 self.seconds((*place, f"sh -c 'cat >{THERE}'"), self.noise)
             yield
@@ -70,40 +69,29 @@ class Streams:
             self.seconds((*self.ssh, "-O", "exit", "lab"))
 
     def rows(self) -> Iterator[Row]:
-        """Give what is measured."""
         down, up = ("cat", THERE), ("dd", "of=/dev/null", "bs=64k", "status=none")
         for title, ours in (
-            ("`jlr shell`", ("jlr", "shell", self._name, "--")),
-            ("`ssh cont1.jlr`", (*self.ssh, f"{self._name}.jlr")),
+            ("`jlr shell`", ("jlr", "shell", self.session, "--")),
+            ("`ssh cont1.jlr`", (*self.ssh, f"{self.session}.jlr")),
         ):
             yield Row(f"{title}, down", (*ours, *down), (*self.by_hand, *down))
             yield Row(f"{title}, up", (*ours, *up), (*self.by_hand, *up), self.noise)
-        scp, here, copy = (
-            ("scp", "-qF", str(self._config)),
-            str(self._folder / "copy"),
-            f"{THERE}-2",
-        )
-        file = str(self.noise)
-        yield Row(
-            "`jlr cp`, to `scp`: down",
-            ("jlr", "cp", f"lab:{THERE}", here),
-            (*scp, f"lab:{THERE}", here),
-        )
-        yield Row(
-            "`jlr cp`, to `scp`: up",
-            ("jlr", "cp", file, f"lab:{copy}"),
-            (*scp, file, f"lab:{copy}"),
-        )
+        for way, paths in (
+            ("down", (f"lab:{THERE}", str(self.folder / "copy"))),
+            ("up", (str(self.noise), f"lab:{THERE}-2")),
+        ):
+            scp = ("scp", "-qF", str(self._config), *paths)
+            yield Row(f"`jlr cp`, to `scp`: {way}", ("jlr", "cp", *paths), scp)
 
     def seconds(self, argv: tuple[str, ...], given: Path = Path(os.devnull)) -> float:
         with given.open("rb") as source:
-            return timed(lambda: run_to_its_end(argv, self.environment, source, PATIENCE))
+            return timed(lambda: run_to_its_end(argv, self.environment, source))
 
     def trips(self) -> Iterator[tuple[str, float, float]]:
         """Give the milliseconds of a byte to `cat` in the container and back, of both ways."""
         theirs = self._trip((*self.by_hand, "cat"))
-        yield "`jlr shell`", self._trip(("jlr", "shell", self._name, "--", "cat")), theirs
-        yield "`ssh cont1.jlr`", self._trip((*self.ssh, f"{self._name}.jlr", "cat")), theirs
+        yield "`jlr shell`", self._trip(("jlr", "shell", self.session, "--", "cat")), theirs
+        yield "`ssh cont1.jlr`", self._trip((*self.ssh, f"{self.session}.jlr", "cat")), theirs
 
     def _trip(self, argv: tuple[str, ...]) -> float:
         pipe, took = subprocess.PIPE, []
@@ -119,14 +107,19 @@ class Streams:
         return statistics.median(took)
 
 
+@contextmanager
+def open_streams(milliseconds: int) -> Iterator[tuple[Streams, str]]:
+    """Give connections over a line of that round trip, and its name."""
+    with bench(milliseconds) as parts, tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        streams = Streams(parts, Path(folder))
+        with streams.connected():
+            yield streams, f"{milliseconds} ms" if milliseconds else "loopback"
+
+
 def measure(milliseconds: int, rounds: int) -> bool:
     """Print the rows of one line; return whether a goal was missed."""
-    line, missed = f"{milliseconds} ms" if milliseconds else "loopback", False
-    with ExitStack() as stack:
-        parts = stack.enter_context(bench(milliseconds))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
-        streams = Streams(parts, folder)
-        stack.enter_context(streams.connected())
+    missed = False
+    with open_streams(milliseconds) as (streams, line):
         for row in streams.rows():
             pairs = [
                 (streams.seconds(row.ours, row.given), streams.seconds(row.theirs, row.given))
@@ -142,13 +135,13 @@ def measure(milliseconds: int, rounds: int) -> bool:
     return missed
 
 
-def main() -> int:
-    """Print the table and return the exit status."""
+def run(measure: Callable[[int, int], bool], head: str) -> int:
+    """Print a table of all lines that are wanted, and return the exit status."""
     rounds, *lines = map(int, sys.argv[1:] or [str(ROUNDS)])
-    print("| | by hand | jlr | ratio | wanted |\n|---|---|---|---|---|")
+    print(f"| {head} |\n|{'---|' * len(head.split('|'))}")
     missed = [measure(one, rounds) for one in lines or (0, 20)]
     return int(any(missed))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(measure, " | by hand | jlr | ratio | wanted"))

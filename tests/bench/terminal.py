@@ -8,13 +8,12 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 
+from tests.bench.parts import lab
 from tests.cli.terminal import Terminal
-from tests.lab.accounts import claimed_account
-from tests.lab.engine import running_engine
 from tests.lab.network import Network
-from tests.lab.remote_host import new_keys, new_laptop, running_sshd
+from tests.lab.remote_host import new_laptop
 from tests.outages.conftest import add_far
 from tests.outages.parts import link_of
 from tests.shell.parts import LOST, shell
@@ -34,14 +33,12 @@ def answered(terminal: Terminal, number: int) -> float:
 
 def main() -> int:
     back, killed = [], []
-    with ExitStack() as stack:
-        engine = stack.enter_context(running_engine())
-        account, keys = stack.enter_context(claimed_account()), stack.enter_context(new_keys())
-        sshd = stack.enter_context(running_sshd(engine, keys))
-        network = Network(sshd.port)
-        stack.callback(network.close)
-        laptop = stack.enter_context(new_laptop(sshd, account, keys))
-        add_far(laptop, network, sshd, account, keys)
+    with (
+        lab() as parts,
+        closing(Network(parts.sshd.port)) as network,
+        new_laptop(*parts.host) as laptop,
+    ):
+        add_far(laptop, network, *parts.host)
         for _ in range(ROUNDS):
             with shell(laptop, "far") as terminal:
                 answered(terminal, 1)

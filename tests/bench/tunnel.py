@@ -9,19 +9,18 @@ the rounds'. The exit code is 1 if a goal was missed.
 from __future__ import annotations
 
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.bench.tunnel_parts import FAR, down, new_connections, trip, up
-from tests.lab.ports import free_port
+from tests.lab.ports import free_port, listens
+from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer, make_key
 
 _ME = "tests.bench.tunnel"
@@ -55,27 +54,27 @@ def ssh_forward(sshd: SSHServer, port: int, key: Path, target: int) -> Iterator[
     argv = ["ssh", "-F", "none", "-N", "-i", str(key), "-p", str(port)]
     argv += [word for option in options for word in ("-o", option)]
     argv += ["-L", f"127.0.0.1:{local}:{FAR}:{target}", "root@127.0.0.1"]
-    process = subprocess.Popen(argv)
-    try:
-        await_listener(local)
+    with forwarding(argv, local):
         yield local
+
+
+@contextmanager
+def forwarding(
+    argv: Sequence[str], port: int, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run a program that forwards a local port, from its first listening."""
+    process = subprocess.Popen(argv, env=environment)
+    try:
+        wait_until(lambda: listens(port), "the forward", timeout=10)
+        yield
     finally:
         process.terminate()
         process.wait()
 
 
-def await_listener(port: int) -> None:
-    """Return once something listens on a local port."""
-    limit = time.monotonic() + 10
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            if time.monotonic() > limit:
-                raise
-            time.sleep(0.02)
-        else:
-            return
+def root_sshd(key: Path) -> SSHServer:
+    """Return a server that lets root in with a key."""
+    return SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
 
 
 @contextmanager
@@ -83,8 +82,7 @@ def ways(milliseconds: int) -> Iterator[dict[str, int]]:
     """Give the local port of each way over a line of that round trip."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "key")
-        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        sshd = stack.enter_context(server)
+        sshd = stack.enter_context(root_sshd(key))
         (target,) = stack.enter_context(part("far"))
         port = sshd.port
         if milliseconds:
@@ -110,7 +108,6 @@ def measures(milliseconds: int) -> tuple[tuple[str, Measure, float], ...]:
 
 
 def rows(milliseconds: int, rounds: int) -> Iterator[tuple[str, bool]]:
-    """Give each row of the table, and whether its goal was met."""
     samples: dict[tuple[str, str], list[float]] = defaultdict(list)
     line = f"{milliseconds} ms" if milliseconds else "loopback"
     with ways(milliseconds) as ports:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 
@@ -32,21 +33,22 @@ _CHUNK = 16 * 1024
 _ROUTER_BUFFER = 16 << 20
 
 
-def _serve(port_of: socket.socket, handle: object) -> None:
-    while True:
-        accepted, _ = port_of.accept()
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=handle, args=(accepted,), daemon=True).start()  # type: ignore[arg-type]
+def serve(address: str, handle: Callable[[socket.socket], None]) -> int:
+    """Handle each connection in a thread of its own; return the port."""
+    listener = socket.create_server((address, 0), backlog=1024)
 
+    def accept() -> None:
+        while True:
+            accepted, _ = listener.accept()
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=handle, args=(accepted,), daemon=True).start()
 
-def far_server() -> int:
-    """Serve what the first byte asks for: `d`own, `u`p, `e`cho; return the port."""
-    listener = socket.create_server((FAR, 0), backlog=1024)
-    threading.Thread(target=_serve, args=(listener, _answer), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
     return int(listener.getsockname()[1])
 
 
-def _answer(sock: socket.socket) -> None:
+def answer(sock: socket.socket) -> None:
+    """Do what the first byte asks for: `d`own, `u`p, `e`cho."""
     with sock, suppress(OSError):
         wish = sock.recv(1)
         if wish == b"d":
@@ -63,23 +65,14 @@ def _answer(sock: socket.socket) -> None:
 
 
 def slow_line(port: int, delay: float, rate: float) -> int:
-    """Pass connections on to `port` as a line does that takes `delay` s each way; return the port.
+    """Pass connections on to `port`, with `delay` s and `rate` bytes a second each way."""
 
-    Args:
-        port: where to.
-        delay: seconds in each direction.
-        rate: bytes a second in each direction.
-    """
-
-    def accept(near: socket.socket) -> None:
-        far = socket.create_connection(("127.0.0.1", port))
-        far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def carry(near: socket.socket) -> None:
+        far = connect(port)
         for one, other in ((near, far), (far, near)):
             _Direction(one, other, delay, rate)
 
-    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-    threading.Thread(target=_serve, args=(listener, accept), daemon=True).start()
-    return int(listener.getsockname()[1])
+    return serve("127.0.0.1", carry)
 
 
 class _Direction:
@@ -142,7 +135,6 @@ class _Gateway:
 
 
 def our_forward(sshd_port: int, key: str, target_port: int) -> int:
-    """Start a forward on a connection of its own; return its port."""
     sock = socket.create_connection(("127.0.0.1", sshd_port))
     transport = Transport(sock, Offer())
     transport.handshake(10)
@@ -159,7 +151,6 @@ def connect(port: int) -> socket.socket:
 
 
 def down(port: int, blocks: int) -> float:
-    """Return MB/s of a download."""
     buffer = bytearray(1 << 20)
     with connect(port) as sock:
         since = time.perf_counter()
@@ -209,7 +200,7 @@ def new_connections(port: int, count: int) -> float:
 
 def _main(role: str, *arguments: str) -> None:
     if role == "far":
-        print(far_server(), flush=True)
+        print(serve(FAR, answer), flush=True)
     elif role == "line":
         port, delay, rate = arguments
         print(slow_line(int(port), float(delay), float(rate)), flush=True)

@@ -28,7 +28,6 @@ PROMPTS = {
 
 
 def main() -> int:
-    """Open the shell, or build the images, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab", description=__doc__)
     parser.add_argument("build", nargs="?", choices=["build"], help="only make the images")
     parser.add_argument("--cluster", action="store_true", help="a Slurm cluster too: `hpc`")
@@ -49,7 +48,6 @@ def main() -> int:
 
 
 def build() -> int:
-    """Build the images that are missing."""
     with running_engine() as engine:
         images.ensure(engine, print)
         if not apptainer.missing():
@@ -93,7 +91,6 @@ def open_pages(laptop: Laptop) -> None:
 
 
 def description(laptop: Laptop, options: argparse.Namespace) -> str:
-    """Return what there is, for the person."""
     page = f"Chromium; without a display, {laptop.folder}/page.png"
     return f"""\
 host:     lab, by `jlr start lab work`, or ssh -F $JLR_SSH_CONFIG lab
@@ -105,7 +102,6 @@ laptop:   {laptop.folder} has its home, settings, records and logs
 
 
 def run_shell(laptop: Laptop, more: dict[str, str]) -> int:
-    """Run `$SHELL` with the laptop's environment and return its exit status."""
     for name, text in PROMPTS.items():
         path = laptop.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ import psutil
 from jlremote.gpus import leases
 from tests.lab.engine import GROUP
 from tests.lab.place import LabError, open_lock, root, try_lock
-from tests.lab.programs import lives, run, wait_ended
+from tests.lab.programs import end, lives, run
 
 MOST_ACCOUNTS = 32
 
@@ -33,24 +33,14 @@ class Account:
         run("chpasswd", "--crypt-method", "MD5", stdin=f"{self.name}:{password}\n")
 
     def processes(self) -> list[psutil.Process]:
-        """Return the account's running processes."""
         return [p for p in psutil.process_iter() if real_uid(p) == self.uid and lives(p)]
 
     def command_lines(self) -> list[list[str]]:
-        """Return the words of the account's processes that have not just ended."""
-        found = []
-        for process in self.processes():
-            with suppress(psutil.Error):
-                found.append(list(process.cmdline()))
-        return found
+        """Return the words of the account's processes."""
+        return list(map(cmdline, self.processes()))
 
     def end_processes(self) -> None:
-        """Kill the account's processes."""
-        found = self.processes()
-        for process in found:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        wait_ended(found, 5)
+        end(self.processes())
 
     def remove_leases(self) -> None:
         """Delete the account's leases of GPUs, which would count as dead ones from now on."""
@@ -61,7 +51,6 @@ class Account:
 
 
 def all_leases() -> list[Path]:
-    """Return the leases of all users of this machine."""
     return list(Path(leases.PARENT).glob("jlr-gpus-*/*"))
 
 
@@ -71,6 +60,14 @@ def real_uid(process: psutil.Process) -> int | None:
         return int(process.uids().real)
     except psutil.Error:
         return None
+
+
+def cmdline(process: psutil.Process) -> list[str]:
+    """Return the words of a process, none if it has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def program_name(process: psutil.Process) -> str | None:
@@ -92,10 +89,7 @@ def logging_in_with(account: Account, path: Path) -> Iterator[None]:
 
 @contextmanager
 def claimed_account(shell: str = "/bin/bash") -> Iterator[Account]:
-    """Give an account that no other run on this machine uses, with that login shell.
-
-    The name is `jlrlab1` and so on; accounts are made when missing and kept.
-    """
+    """Give an account (`jlrlab1` and so on, made when missing) that no other run uses."""
     for number in range(1, MOST_ACCOUNTS + 1):
         name = f"jlrlab{number}"
         with open_lock(root() / "accounts" / f"{name}.lock") as lock:

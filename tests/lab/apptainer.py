@@ -35,7 +35,6 @@ def missing() -> list[str]:
 
 
 def folder() -> Path:
-    """Return the folder of the program and its image."""
     return root() / "apptainer"
 
 
@@ -45,11 +44,7 @@ def environment() -> Mapping[str, str]:
 
 
 def ensure(engine: Engine, say: Say) -> Path:
-    """Install Apptainer and make the image, unless they are there; return the image's path.
-
-    Raises:
-        LabError: a step failed; the message holds its output.
-    """
+    """Install Apptainer and make the image, unless they are there; return the image's path."""
     Path("/dev/fuse").chmod(0o666)  # as udev would have it
     with exclusive(root() / "apptainer.lock", say, "another run that makes Apptainer's image"):
         if not (folder() / "usr/bin/singularity").exists():

@@ -36,7 +36,6 @@ def new_bridge() -> Iterator[str]:
 
 
 def sweep() -> None:
-    """Delete the bridges of processes that have ended."""
     for device in Path("/sys/class/net").iterdir():
         owner = re.fullmatch(r"jlr\d+p(\d+)", device.name)
         if owner and not psutil.pid_exists(int(owner[1])):

@@ -64,5 +64,4 @@ def run_cell(page: Page, code: str) -> None:
 
 
 def outputs(page: Page) -> str:
-    """Return all output on the page."""
     return "\n".join(page.locator(".jp-OutputArea-output").all_inner_texts())

@@ -13,15 +13,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate and its key, as PEM."""
-
     subject: x509.Name
     private: ec.EllipticCurvePrivateKey
     text: str
 
     @property
     def key(self) -> str:
-        """The private key as PEM."""
         form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return self.private.private_bytes(*form).decode()
 

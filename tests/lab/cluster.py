@@ -49,10 +49,7 @@ class Cluster:
     """A running cluster; its machines are containers called `NAME-ROLE`."""
 
     def __init__(self, engine: Engine, folder: Path, image: Path | None, machines: str) -> None:
-        """Describe a cluster, whose machines are of the image `machines`.
-
-        With an image for Apptainer they have that program.
-        """
+        """Describe a cluster of `machines`, which have Apptainer if there is an image for it."""
         self._engine = engine
         self._folder = folder
         self.image = image
@@ -60,11 +57,7 @@ class Cluster:
         self._name = f"slurm-{secrets.token_hex(4)}"
 
     def start(self, keys: Keys, *, accounting: bool = False) -> None:
-        """Start all machines and wait until jobs can run.
-
-        Raises:
-            LabError: they do not come up.
-        """
+        """Start all machines and wait until jobs can run."""
         if accounting:
             (self._folder / "accounting").touch()
         shutil.copytree(SETTINGS, self._folder, dirs_exist_ok=True)
@@ -125,15 +118,10 @@ class Cluster:
         return len(states) >= len(NODES) and set(states) <= {"idle", "mixed", "allocated"}
 
     def run(self, machine: str, *argv: str, user: str = "root") -> str:
-        """Run a program on a machine and return its stdout.
-
-        Raises:
-            LabError: it failed.
-        """
+        """Run a program on a machine and return its stdout."""
         return self._engine.docker("exec", "--user", user, f"{self._name}-{machine}", *argv)
 
     def running(self, machine: str, *argv: str, user: str) -> subprocess.Popen[str]:
-        """Start a program on a machine, with pipes for its stdin and stdout."""
         words = ("exec", "--interactive", "--user", user, f"{self._name}-{machine}", *argv)
         return subprocess.Popen(
             ("docker", "-H", self._engine.url, *words),
@@ -143,20 +131,16 @@ class Cluster:
         )
 
     def try_run(self, machine: str, *argv: str) -> Result:
-        """Run a program on a machine as root, however it ends."""
         return self._engine.try_docker("exec", f"{self._name}-{machine}", *argv)
 
     def slurm(self, *argv: str) -> str:
-        """Run one of Slurm's commands as its administrator."""
         return self.run("controller", *argv)
 
     @property
     def has_cgroups(self) -> bool:
-        """Whether Slurm tracks processes by cgroups."""
         return "proctrack/cgroup" in self.slurm("scontrol", "show", "config")
 
     def wait_state(self, job: str, state: str) -> None:
-        """Wait until a job is in a state."""
         asked = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T")
         wait_until(lambda: self.slurm(*asked) == state, f"`{state}` of job {job}")
 
@@ -208,23 +192,11 @@ class Cluster:
         if balancer:
             address, port = "127.0.0.1", balancer.port
             names = dict.fromkeys(LOGINS, f"[{address}]:{port}")
-        block = (
-            f"Host {alias}",
-            f"    HostName {address}",
-            f"    Port {port}",
-            "    User alice",
-            f"    IdentityFile {keys.private}",
-            "    IdentitiesOnly yes",
-            f"    UserKnownHostsFile {laptop.known_hosts}",
-        )
-        with laptop.ssh_config.open("a", encoding="utf-8") as config:
-            config.write("\n".join(block) + "\n\n")
-        with laptop.known_hosts.open("a", encoding="utf-8") as known_hosts:
-            for machine, name in names.items():
-                known_hosts.write(f"{name} {self._host_key(machine)}")
+        place = (f"HostName {address}", f"Port {port}", "User alice")
+        known = "".join(f"{name} {self._host_key(machine)}" for machine, name in names.items())
+        laptop.write_host(alias, known, *place, f"IdentityFile {keys.private}")
 
     def remove(self) -> None:
-        """Remove the machines and their network."""
         self._engine.remove_containers(f"{self._name}-")
         self._engine.try_docker("network", "rm", self._name)
 
@@ -233,10 +205,7 @@ class Cluster:
 def running_cluster(
     engine: Engine, keys: Keys, say: Say, *, accounting: bool = False, machines: str = SLURM
 ) -> Iterator[Cluster]:
-    """Give a cluster for the time of a `with` block, with Apptainer where this machine can.
-
-    It may have accounts and their limits, and a newer Slurm.
-    """
+    """Give a cluster, with Apptainer where this machine can."""
     image = None if apptainer.missing() else apptainer.ensure(engine, say)
     with private_folder("slurm") as folder:
         cluster = Cluster(engine, folder, image, machines)

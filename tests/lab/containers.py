@@ -11,13 +11,6 @@ from tests.lab.place import LabError
 
 @dataclass(frozen=True)
 class Container:
-    """A container in the lab's engine.
-
-    Attributes:
-        engine: where it is.
-        name: its name in the engine.
-    """
-
     engine: Engine
     name: str
 
@@ -26,11 +19,7 @@ class Container:
         return self.engine.docker("exec", self.name, *argv, timeout=timeout)
 
     def await_output(self, text: str, timeout: float = 90) -> None:
-        """Wait until its own process has written `text`; one reader costs less than many looks.
-
-        Raises:
-            LabError: it ended without, or did not in time.
-        """
+        """Wait until its own process has written `text`; one reader costs less than many looks."""
         docker = ("timeout", f"{timeout:.0f}", "docker", "-H", self.engine.url)
         with subprocess.Popen(
             (*docker, "logs", "--follow", self.name),
@@ -45,7 +34,6 @@ class Container:
             raise LabError(f"`{self.name}` did not write `{text}`")
 
     def inspect(self, template: str) -> str:
-        """Return what `docker inspect --format` makes of the container."""
         return self.engine.docker("inspect", "--format", template, self.name)
 
     @property
@@ -55,7 +43,6 @@ class Container:
 
     @property
     def running(self) -> bool:
-        """Whether its first process lives."""
         return self.inspect("{{.State.Running}}") == "true"
 
 
@@ -71,7 +58,6 @@ class ContainerFactory:
         self._count = 0
 
     def name(self) -> str:
-        """Return a name that no container has."""
         self._count += 1
         return f"{self.prefix}{self._count}"
 
@@ -82,14 +68,7 @@ class ContainerFactory:
         options: tuple[str, ...] = (),
         name: str | None = None,
     ) -> Container:
-        """Start a container in the background.
-
-        Args:
-            image: one of the lab's.
-            command: what runs in it; `sleep infinity` if left out.
-            options: further options of `docker run`, like `--publish`.
-            name: must begin with this factory's prefix; a new one if left out.
-        """
+        """Start a container; a `name` must begin with this factory's prefix."""
         container = Container(self.engine, name or self.name())
         words = command or ("sleep", "infinity")
         self.engine.docker(
@@ -98,5 +77,4 @@ class ContainerFactory:
         return container
 
     def remove_all(self) -> list[str]:
-        """Remove every container with this factory's prefix and return their names."""
         return self.engine.remove_containers(self.prefix)

@@ -30,7 +30,6 @@ class Desktop:
         self._server.start()
 
     def wait(self, number: int = 1) -> list[tuple[str, str]]:
-        """Return the notices once there are as many."""
         wait_until(lambda: len(self.shown) >= number, f"{number} notices", 60)
         return self.shown
 
@@ -56,7 +55,6 @@ class Desktop:
 
 @contextmanager
 def bus() -> Iterator[str]:
-    """Yield the address of a session bus without any service."""
     daemon = psutil.Popen(
         ("dbus-daemon", "--session", "--nofork", "--print-address=1"),
         stdin=subprocess.DEVNULL,

@@ -38,23 +38,19 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def full(folder: Path) -> Iterator[None]:
-    """Let nothing more fit on the disk of a folder."""
     fill(folder)
     yield
 
 
 def mount(*words: str | Path) -> None:
-    """Run `mount`."""
     subprocess.run(("mount", *words), check=True)
 
 
 def fill(folder: Path) -> None:
-    """Write until there is no space left."""
     with (folder / "full").open("wb", 0) as file, suppress(OSError):
         while file.write(b"x" * 4096):
             pass
 
 
 def state(laptop: Laptop) -> Path:
-    """Return the laptop's XDG state folder."""
     return Path(laptop.environment["XDG_STATE_HOME"])

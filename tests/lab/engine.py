@@ -21,9 +21,11 @@ from tests.lab.programs import (
     SYSTEM_PATH,
     Result,
     attempt,
+    end,
     run,
     wait_ended,
     wait_until,
+    write_program,
 )
 
 GROUP = "jlrlab"
@@ -45,25 +47,18 @@ class Engine:
 
     @property
     def socket(self) -> Path:
-        """The unix socket that it listens on."""
         return self.folder / "docker.sock"
 
     @property
     def url(self) -> str:
-        """What `DOCKER_HOST` takes."""
         return f"unix://{self.socket}"
 
     @property
     def log(self) -> Path:
-        """What dockerd said since it started."""
         return self.folder / "dockerd.log"
 
     def docker(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> str:
-        """Run `docker …` against this engine and return its stdout.
-
-        Raises:
-            LabError: it failed.
-        """
+        """Run `docker …` against this engine and return its stdout."""
         return run("docker", "-H", self.url, *argv, timeout=timeout, stdin=stdin).strip()
 
     def try_docker(self, *argv: str, timeout: float = 60) -> Result:
@@ -71,16 +66,11 @@ class Engine:
         return attempt("docker", "-H", self.url, *argv, timeout=timeout)
 
     def pause(self, name: str) -> None:
-        """Pause a container; the kernel does not freeze one while it is too busy.
-
-        Raises:
-            LabError: it is not paused in a minute.
-        """
+        """Pause a container; the kernel does not freeze one while it is too busy."""
         pause = ("pause", name)
         wait_until(lambda: self.try_docker(*pause).status == 0, f"the pause of {name}")
 
     def answers(self) -> bool:
-        """Return whether a dockerd listens and is ready."""
         return self.socket.exists() and self.try_docker("version").status == 0
 
     def process(self) -> psutil.Process | None:
@@ -95,18 +85,11 @@ class Engine:
     def shims(self) -> list[psutil.Process]:
         """Return the processes that hold its containers, which are no children of dockerd."""
         address = str(self.folder / "exec/containerd/containerd.sock")
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if address in process.cmdline():
-                    found.append(process)
-        return found
+        every = psutil.process_iter(["cmdline"])
+        return [each for each in every if address in (each.info["cmdline"] or ())]
 
     def remove_containers(self, prefix: str = "") -> list[str]:
-        """Remove the containers whose name begins with `prefix` and return their names.
-
-        The networks that jlr made for them go, too.
-        """
+        """Remove containers and their networks of jlr by prefix; return the containers' names."""
         listed = self._api("GET", "/containers/json?all=1")
         found = [each["Names"][0].removeprefix("/") for each in listed if each["Names"]]
         names = [name for name in found if name.startswith(prefix)]
@@ -118,11 +101,7 @@ class Engine:
         return names
 
     def _api(self, method: str, path: str) -> Any:
-        """Ask dockerd itself: its client takes 15 ms of CPU to start.
-
-        Raises:
-            LabError: it refused; what is gone or just going may be removed, though.
-        """
+        """Ask dockerd itself: its client takes 15 ms of CPU to start."""
         connection = HTTPConnection("localhost")
         with socket.socket(socket.AF_UNIX) as dockerd:
             dockerd.settimeout(60)
@@ -160,11 +139,7 @@ def running_engine(say: Say = print) -> Iterator[Engine]:
 
 
 def start(engine: Engine, say: Say) -> None:
-    """Start dockerd and wait until it answers.
-
-    Raises:
-        LabError: it did not come up; the message holds the end of its log.
-    """
+    """Start dockerd and wait until it answers."""
     run("groupadd", "--force", "--system", GROUP)
     with open_lock(MACHINE_LOCK) as machine:
         wait_for_lock(machine, say, "another lab's engine on this machine", timeout=900)
@@ -183,10 +158,7 @@ def lock_is_free() -> bool:
 
 
 def spawn(engine: Engine, lock: IO[str], *options: str, toolkit: bool = True) -> None:
-    """Start dockerd in the background; it inherits the lock and so holds it.
-
-    Without `toolkit` dockerd refuses `--gpus`.
-    """
+    """Start dockerd, which inherits the lock; without `toolkit` it refuses `--gpus`."""
     folder = engine.folder
     path = f"{gpu_hook(folder)}:{SYSTEM_PATH}" if toolkit else SYSTEM_PATH
     argv = (
@@ -230,9 +202,7 @@ def gpu_hook(folder: Path) -> Path:
     """
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
-    hook = programs / "nvidia-container-runtime-hook"
-    hook.write_text(HOOK, encoding="utf-8")
-    hook.chmod(0o755)
+    write_program(programs / "nvidia-container-runtime-hook", HOOK)
     return programs
 
 
@@ -246,16 +216,8 @@ def stop(engine: Engine) -> None:
             engine.try_docker("image", "prune", "--force", timeout=300)
         family = [process, *process.children(recursive=True)]
         process.terminate()
-        kill(wait_ended(family, 15))
+        end(wait_ended(family, 15))
     # Of a container that dockerd was killed over, and no longer knows.
     for shim in engine.shims():
         with suppress(psutil.NoSuchProcess):
-            kill([*shim.children(recursive=True), shim])
-
-
-def kill(processes: list[psutil.Process]) -> None:
-    """Kill processes and wait until they have ended."""
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    wait_ended(processes, 5)
+            end([*shim.children(recursive=True), shim])

@@ -146,17 +146,13 @@ def stand_alone(argv: Sequence[str], environment: Mapping[str, str], asking: soc
 
 
 def show_in_proc(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Let /proc show arguments and an environment of this process as if it had been started so.
-
-    Return whether the kernel allows it.
-    """
+    """Let /proc show these as if it had been started so; return whether the kernel allows it."""
     words = "".join(f"{word}\0" for word in argv)
     variables = "".join(f"{name}={value}\0" for name, value in environment.items())
     return _set_memory(*_place(words), *_place(variables))
 
 
 def rename(name: str) -> None:
-    """Give this process the name that its program has."""
     ctypes.CDLL(None).prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
 
 
@@ -200,37 +196,49 @@ def begun(asking: socket.socket, start: Callable[..., Any], args: Sequence[str],
     return ForkedLink(asking, args, how["stderr"]) if LINK in args else start(args, **how)
 
 
-class ForkedLink:
-    """What `subprocess.Popen` returns, as far as the start of a link uses it."""
+class Fork:
+    """A process whose parent is the server, which tells how it ends.
 
-    def __init__(self, asking: socket.socket, argv: Sequence[str], log: IO[bytes]) -> None:
-        where = {"environment": dict(os.environ), "folder": str(Path.cwd())}
+    It has a session of its own, and three descriptors as stdin, stdout and stderr.
+    """
+
+    def __init__(
+        self,
+        asking: socket.socket,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        descriptors: Sequence[int],
+    ) -> None:
+        where = {"environment": dict(environment), "folder": str(folder)}
         request = {"argv": argv, **where, "alone": True}
         self._answer, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        reading, writing = os.pipe()
-        self.stdout = os.fdopen(reading, "rb")
-        self.returncode: int | None = None
-        with Path(os.devnull).open("rb") as nothing, os.fdopen(writing, "wb") as out, answering:
-            theirs = (nothing, out, log, answering)
-            numbers = [each.fileno() for each in theirs]
+        with answering:
+            numbers = (*descriptors, answering.fileno())
             socket.send_fds(asking, [json.dumps(request).encode()], numbers)
         self.pid = int(self._answer.recv(PIPE_BYTES))
 
     def __del__(self) -> None:
-        """Close what tells of the link's end; it outlives the command."""
         self._answer.close()
 
     def wait(self) -> int:
-        """Return the exit code of the link once it has ended."""
         return int(self._answer.recv(PIPE_BYTES))
 
 
-class ForkServer:
-    """The server of one process of tests.
+class ForkedLink(Fork):
+    """What `subprocess.Popen` returns, as far as the start of a link uses it."""
 
-    Attributes:
-        door: where it takes requests.
-    """
+    def __init__(self, asking: socket.socket, argv: Sequence[str], log: IO[bytes]) -> None:
+        reading, writing = os.pipe()
+        self.stdout = os.fdopen(reading, "rb")
+        self.returncode: int | None = None
+        with Path(os.devnull).open("rb") as nothing, os.fdopen(writing, "wb") as out:
+            numbers = (nothing.fileno(), out.fileno(), log.fileno())
+            super().__init__(asking, argv, os.environ, Path.cwd(), numbers)
+
+
+class ForkServer:
+    """The server of one process of tests; `door` takes requests."""
 
     def __init__(self) -> None:
         self.door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -254,13 +262,8 @@ class ForkServer:
         return self.door.recv(1) == b"1"
 
     def end(self) -> None:
-        """End the server."""
         self.door.close()
         self._process.communicate()
-
-    def request(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
-        """Ask for a fork with these descriptors, the last of which hears of it."""
-        socket.send_fds(self.door, [json.dumps(request).encode()], descriptors)
 
     def call(
         self,
@@ -271,10 +274,7 @@ class ForkServer:
         timeout: float,
         stdin: bytes = b"",
     ) -> tuple[int, bytes, bytes]:
-        """Run `jlr` to its end and to the end of its output, as `programs.attempt` does.
-
-        Returns its exit code, stdout and stderr.
-        """
+        """Run `jlr` to its end, as `programs.attempt` does; return its exit code and output."""
         request = {"argv": argv, "environment": environment, "folder": str(folder), "alone": False}
         deadline = time.monotonic() + timeout
         with ExitStack() as held:
@@ -284,7 +284,7 @@ class ForkServer:
             giving.write(stdin)
             theirs = (given, writing, complaining, answering)
             numbers = [each.fileno() for each in theirs]
-            self.request(request, numbers)
+            socket.send_fds(self.door, [json.dumps(request).encode()], numbers)
             for each in (*theirs, giving):
                 each.close()
             pid = int(answer.recv(PIPE_BYTES))
@@ -305,11 +305,7 @@ def pipe(held: ExitStack) -> tuple[FileIO, FileIO]:
 
 
 def read_to_end(files: Sequence[FileIO], deadline: float) -> list[bytes]:
-    """Return what comes from each pipe.
-
-    Raises:
-        TimeoutError: one of them has not ended at `deadline`, as of `time.monotonic`.
-    """
+    """Return what comes from each pipe; raise TimeoutError at `deadline` (`time.monotonic`)."""
     found = [bytearray() for _ in files]
     with selectors.DefaultSelector() as selector:
         for file, text in zip(files, found, strict=True):

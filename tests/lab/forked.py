@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import socket
 import struct
 import subprocess
 import termios
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, AnyStr
 import pexpect
 from ptyprocess.ptyprocess import PtyProcess  # type: ignore[import-untyped]
 
-from tests.lab.fork_server import PIPE_BYTES, fork_server
+from tests.lab.fork_server import Fork, fork_server
 
 if TYPE_CHECKING:
     Spawn = pexpect.spawn[str]
@@ -25,32 +24,15 @@ else:
     Spawn = pexpect.spawn
 
 
-class ForkedProcess:
-    """A process whose parent is the server, which tells how it ends."""
+class ForkedProcess(Fork):
+    """A process whose status may be asked again and again."""
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        folder: Path,
-        descriptors: Sequence[int],
-    ) -> None:
-        """Fork `jlr` with these as stdin, stdout and stderr."""
-        request = {"argv": argv, "environment": environment, "folder": str(folder), "alone": True}
-        self._answer, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with answering:
-            fork_server().request(request, (*descriptors, answering.fileno()))
-        self.pid = int(self._answer.recv(PIPE_BYTES))
-        self._status: int | None = None
-
-    def __del__(self) -> None:
-        """Close what tells of its end."""
-        self._answer.close()
+    _status: int | None = None
 
     def status(self, *, wait: bool) -> int | None:
         """Return what `os.waitpid` would: nothing while it runs."""
         if self._status is None and (wait or select.select([self._answer], [], [], 0)[0]):
-            code = int(self._answer.recv(PIPE_BYTES))
+            code = self.wait()
             self._status = code << 8 if code >= 0 else -code
         return self._status
 
@@ -73,7 +55,7 @@ class ForkedCommand(subprocess.Popen[AnyStr]):
         pipes = args[9:15]  # each with the end that is not the command's
         given = (pipes[0], pipes[3], pipes[5])
         streams = [own if own >= 0 else number for number, own in enumerate(given)]
-        self._forked = ForkedProcess(argv, *self._where, streams)
+        self._forked = ForkedProcess(fork_server().door, argv, *self._where, streams)
         self.pid = self._forked.pid
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
@@ -114,8 +96,6 @@ class _ForkedTerminal(PtyProcess):  # type: ignore[misc]
 
 
 class ForkedTerminal(Spawn):
-    """`pexpect.spawn` of a command that is forked."""
-
     def _spawnpty(
         self,
         args: list[bytes],
@@ -128,7 +108,8 @@ class ForkedTerminal(Spawn):
         master, slave = pty.openpty()
         try:
             ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", *dimensions, 0, 0))
-            forked = ForkedProcess(list(map(os.fsdecode, args)), env, Path(cwd), (slave,) * 3)
+            words = list(map(os.fsdecode, args))
+            forked = ForkedProcess(fork_server().door, words, env, Path(cwd), (slave,) * 3)
         finally:
             os.close(slave)
         return _ForkedTerminal(forked, master)

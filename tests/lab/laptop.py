@@ -16,10 +16,10 @@ from typing import Any
 import pexpect
 import psutil
 
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, cmdline
 from tests.lab.fork_server import can_fork, fork_server
 from tests.lab.forked import ForkedCommand, ForkedTerminal
-from tests.lab.programs import PATIENCE, Result, attempt, wait_ended, write_program
+from tests.lab.programs import PATIENCE, Result, attempt, end, wait_ended, write_program
 from tests.lab.sshd import SSHServer, make_key
 
 PROGRAMS = Path(sys.executable).parent
@@ -52,19 +52,15 @@ class Laptop:
         self.ssh_config.touch()
         self.known_hosts = self.folder / "known_hosts"
         self.known_hosts.touch()
+        noting = f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> {self.folder}/opened\n"
+        write_program(self.folder / "browser", noting)
         self.environment = {
             **{name: str(self.folder / folder) for name, folder in FOLDERS.items()},
             "PATH": f"{PROGRAMS}:/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
-            "BROWSER": str(self._browser()),
+            "BROWSER": str(self.folder / "browser"),
             "JLR_SSH_CONFIG": str(self.ssh_config),
         }
-
-    def _browser(self) -> Path:
-        program = self.folder / "browser"
-        opened = self.folder / "opened"
-        write_program(program, f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> {opened}\n")
-        return program
 
     def opened(self) -> list[str]:
         """Return what the browser was asked to open, oldest first."""
@@ -86,32 +82,24 @@ class Laptop:
         """Write a `Host` block to the ssh configuration.
 
         Args:
-            alias: the name that the user types.
-            server: where it leads.
-            account: the user to log in as.
             key: the private key to offer; none if left out.
             known: whether the server's keys are written to `known_hosts`.
-            address: where it is reached.
             port: where it is reached, if not at its own port: that of a `Line` to it.
-            options: further lines of the block.
         """
         port = port or server.port
-        identity = [f"IdentityFile {key}"] if key else ["PubkeyAuthentication no"]
-        lines = (
-            f"HostName {address}",
-            f"Port {port}",
-            f"User {account.name}",
-            *identity,
-            "IdentitiesOnly yes",
-            f"UserKnownHostsFile {self.known_hosts}",
-            "GlobalKnownHostsFile /dev/null",
-            *options,
-        )
+        identity = f"IdentityFile {key}" if key else "PubkeyAuthentication no"
+        place = (f"HostName {address}", f"Port {port}", f"User {account.name}", identity)
+        names = server.known_hosts(f"[{address}]:{port}") if known else ""
+        self.write_host(alias, names, *place, "GlobalKnownHostsFile /dev/null", *options)
+
+    def write_host(self, alias: str, known: str, *lines: str) -> None:
+        """Write a `Host` block of these lines, and what is known of its keys."""
+        own = ("IdentitiesOnly yes", f"UserKnownHostsFile {self.known_hosts}")
+        block = "".join(f"    {line}\n" for line in (*own, *lines))
         with self.ssh_config.open("a", encoding="utf-8") as config:
-            config.write(f"Host {alias}\n" + "".join(f"    {line}\n" for line in lines) + "\n")
-        if known:
-            with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
-                known_hosts.write(server.known_hosts(f"[{address}]:{port}"))
+            config.write(f"Host {alias}\n{block}\n")
+        with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
+            known_hosts.write(known)
 
     @property
     def settings(self) -> Path:
@@ -119,7 +107,6 @@ class Laptop:
         return Path(self.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
 
     def settle(self, text: str) -> Path:
-        """Write `config.toml`, and return its path."""
         self.settings.parent.mkdir(exist_ok=True)
         self.settings.write_text(text, encoding="utf-8")
         return self.settings
@@ -128,17 +115,13 @@ class Laptop:
         """Make another key pair on this laptop and return the private one's path."""
         return make_key(self.folder / name, passphrase=passphrase)
 
-    def ssh(self, alias: str, *words: str, timeout: float = 30, stdin: str = "") -> Result:
+    def ssh(self, alias: str, *words: str, stdin: str = "") -> Result:
         """Run OpenSSH's client, to compare with or to look at the host by another way."""
         argv = ("ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", alias, *words)
-        return self.run(*argv, timeout=timeout, stdin=stdin)
+        return self.run(*argv, timeout=30, stdin=stdin)
 
     def jlr(self, *words: str, timeout: float = 2 * PATIENCE, stdin: str | None = None) -> Result:
-        """Run `jlr` to its end, without a terminal.
-
-        Raises:
-            LabError: it took longer than `timeout` seconds, and was killed.
-        """
+        """Run `jlr` to its end, without a terminal."""
         argv, given = (str(PROGRAMS / "jlr"), *words), stdin or ""
         if not can_fork(argv, self.environment, given):
             return self.run(*argv, timeout=timeout, stdin=stdin)
@@ -162,7 +145,6 @@ class Laptop:
         )
 
     def completions(self, line: str) -> list[str]:
-        """Return what completes a line, as bash's script gets it."""
         asked = (f"COMP_LINE={line}", "COMP_WORDBREAKS=", "_JLR_COMPLETE=bash_complete")
         done = self.run("env", *asked, str(PROGRAMS / "jlr"))
         assert done.stderr == "", done
@@ -188,12 +170,7 @@ class Laptop:
 
     @contextmanager
     def terminal(self, *argv: str, timeout: float = PATIENCE) -> Iterator[pexpect.spawn[str]]:
-        """Run a program in a terminal, where it may ask; `argv` may begin with `jlr`.
-
-        Args:
-            argv: the program and its arguments.
-            timeout: seconds that each `expect` waits at most.
-        """
+        """Run a program in a terminal, where it may ask; `argv` may begin with `jlr`."""
         environment = self.environment | {"TERM": "xterm-256color"}
         spawn = ForkedTerminal if argv[0] == "jlr" and self._may_fork(argv) else pexpect.spawn
         spawned = spawn(
@@ -211,7 +188,6 @@ class Laptop:
             spawned.close(force=True)
 
     def link_log(self) -> str:
-        """Return the log of the link that wrote last."""
         logs = (self.folder / "state" / "jlr" / "log").glob("link-*.log")
         return max(logs, key=lambda log: log.stat().st_mtime).read_text("utf-8")
 
@@ -231,22 +207,15 @@ class Laptop:
                     found.append(psutil.Process(pid))
         return found
 
-    def shut_down(self, patience: float = 10) -> list[str]:
-        """End every process of this laptop and return those that did not go when asked.
-
-        Args:
-            patience: seconds that they have after SIGTERM.
-        """
+    def shut_down(self) -> list[str]:
+        """End every process of this laptop and return those that did not go when asked."""
         found = self.processes()
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
-        stubborn = wait_ended(found, patience)
-        words = [description(process) for process in stubborn]
-        for process in stubborn:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        wait_ended(stubborn, 5)
+        stubborn = wait_ended(found, 10)
+        words = list(map(description, stubborn))
+        end(stubborn)
         return words
 
     def remove(self) -> None:
@@ -257,7 +226,4 @@ class Laptop:
 
 def description(process: psutil.Process) -> str:
     """Return a process's pid and arguments for a message."""
-    try:
-        return f"{process.pid}: {' '.join(process.cmdline())}"
-    except psutil.NoSuchProcess:
-        return f"{process.pid}: ended just now"
+    return f"{process.pid}: {' '.join(cmdline(process)) or 'ended just now'}"

@@ -20,7 +20,6 @@ MOST_CHUNKS = 64
 
 
 def on_loopback(port: int) -> socket.socket:
-    """Return a listener on a port of 127.0.0.1."""
     return socket.create_server(("127.0.0.1", port), backlog=128)
 
 
@@ -28,8 +27,7 @@ class Line:
     """A TCP port of 127.0.0.1 that passes connections on to another port there, or elsewhere.
 
     Args:
-        target: the port that it leads to.
-        addresses: where that port is. Of several each connection gets the next that answers, as
+        addresses: where the target is. Of several each connection gets the next that answers, as
             from the load balancer before a cluster's login nodes.
         delay: seconds that every byte takes, each way; half of a round trip.
         rate: bytes a second that each connection carries back, if it has a limit.

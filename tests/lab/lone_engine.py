@@ -6,28 +6,21 @@ images are copied from the shared one and kept; one run at a time uses it.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO
-
-import psutil
 
 from tests.lab import images
 from tests.lab.bridge import new_bridge
 from tests.lab.engine import Engine, spawn, stop
 from tests.lab.place import LabError, Say, exclusive, root
-from tests.lab.programs import wait_ended, wait_until
+from tests.lab.programs import end, wait_ended, wait_until
 
 PATIENCE = 900.0
 
 
 class LoneEngine:
-    """A dockerd that can be restarted, with containers that live on or that end with it.
-
-    Attributes:
-        engine: what runs `docker` against it.
-    """
+    """A dockerd that can be restarted, with containers that live on or that end with it."""
 
     def __init__(self, lock: IO[str], bridge: str, options: tuple[str, ...] = ()) -> None:
         self.engine = Engine(root() / "lone")
@@ -36,11 +29,7 @@ class LoneEngine:
         self._options = options
 
     def start(self, *, live_restore: bool, toolkit: bool = True) -> None:
-        """Start dockerd and wait until it answers.
-
-        Raises:
-            LabError: it did not come up; the message holds the end of its log.
-        """
+        """Start dockerd and wait until it answers."""
         network = (f"--bridge={self._bridge}", "--iptables=false", "--ip-masq=false")
         keep = ("--live-restore",) if live_restore else ()
         spawn(self.engine, self._lock, *network, *keep, *self._options, toolkit=toolkit)
@@ -63,22 +52,10 @@ class LoneEngine:
         process = self.engine.process()
         assert process is not None
         family = [process, *process.children(recursive=True), *self.engine.shims()]
-        for member in family:
-            with suppress(psutil.NoSuchProcess):
-                member.kill()
-        wait_ended(family, 5)
+        end(family)
         # While nothing has reaped the killed ones, the next dockerd takes them for running.
         for file in ("dockerd.pid", "exec/containerd/containerd.pid"):
             (self.engine.folder / file).unlink(missing_ok=True)
-
-    def copy_image(self, shared: Engine, name: str) -> None:
-        """Have the image as the shared engine has it now."""
-        if images.built_hash(self.engine, name) == images.built_hash(shared, name):
-            return
-        save = ("docker", "-H", shared.url, "save", name)
-        with subprocess.Popen(save, stdout=subprocess.PIPE) as saving:
-            load = ("docker", "-H", self.engine.url, "load")
-            subprocess.run(load, stdin=saving.stdout, capture_output=True, timeout=300, check=True)
 
 
 @contextmanager
@@ -94,7 +71,8 @@ def lone_engine(
             try:
                 lone.start(live_restore=True)
                 lone.engine.remove_containers()
-                lone.copy_image(shared, image)
+                if images.built_hash(lone.engine, image) != images.built_hash(shared, image):
+                    images.copy(shared, image, "docker", "-H", lone.engine.url, "load")
                 yield lone
             finally:
                 stop(lone.engine)

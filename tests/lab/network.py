@@ -37,13 +37,6 @@ class Network:
         self._base = subnet & 255
         self.address = self._host_part(1)
         self._own = 2
-        self._make()
-        self.line = Line(target, listen=self._listen)
-
-    def _host_part(self, number: int) -> str:
-        return f"{self._subnet}{self._base + number}"
-
-    def _make(self) -> None:
         run("ip", "netns", "add", self._name)
         pair = ("type", "veth", "peer", "name", self._there, "netns", self._name)
         run("ip", "link", "add", self._here, *pair)
@@ -51,13 +44,16 @@ class Network:
         run("ip", "address", "add", f"{self._host_part(self._own)}/28", "dev", self._here)
         self.bring_up()
         run("ip", "link", "set", self._here, "up")
+        self.line = Line(target, listen=self._listen)
+
+    def _host_part(self, number: int) -> str:
+        return f"{self._subnet}{self._base + number}"
 
     def take_down(self) -> None:
         """Break the link: what is sent vanishes."""
         run("ip", "-n", self._name, "link", "set", self._there, "down")
 
     def bring_up(self) -> None:
-        """Bring the link up again."""
         run("ip", "-n", self._name, "link", "set", self._there, "up")
 
     def change_address(self) -> None:
@@ -67,14 +63,12 @@ class Network:
         run("ip", "address", "add", f"{self._host_part(self._own)}/28", "dev", self._here)
 
     def lose(self, share: float) -> None:
-        """Lose a share of the packets, each way."""
         which = ("-m", "statistic", "--mode", "random", "--probability", str(share))
         for way in ("INPUT", "OUTPUT"):
             inside = ("ip", "netns", "exec", self._name)
             run(*inside, "iptables", "-A", way, "-p", "tcp", *which, "-j", "DROP")
 
     def close(self) -> None:
-        """Remove the namespace and the link."""
         self.line.close()
         run("ip", "link", "delete", self._here)
         run("ip", "netns", "delete", self._name)

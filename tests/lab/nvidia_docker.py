@@ -86,7 +86,6 @@ exec DOCKER "$@"
 
 
 def install(folder: Path, tool: str) -> None:
-    """Put one of the tools into a folder of a host's PATH."""
     write_program(folder / "nvidia-docker", tool.replace("LOG", LOG))
     (folder / LOG).touch()
     (folder / LOG).chmod(0o666)
@@ -98,11 +97,7 @@ def install_old_client(folder: Path, docker: Path) -> None:
 
 
 def calls(folder: Path, container: str) -> list[str]:
-    """Return how the tool was called to create a container, with the variable that it was told.
-
-    Raises:
-        LabError: it was called for something else as well, which the second one would mangle.
-    """
+    """Return how the tool was called to create a container; other calls are mistakes."""
     lines = (folder / LOG).read_text(encoding="utf-8").splitlines()
     made = re.compile(r"NV_GPU=\S* (create |--version$)")
     others = [line for line in lines if line.startswith("NV_GPU=") and not made.match(line)]

@@ -39,11 +39,7 @@ def open_lock(path: Path) -> IO[str]:
 
 @contextmanager
 def exclusive(path: Path, say: Say, reason: str, timeout: float = 600) -> Iterator[IO[str]]:
-    """Hold the lock at `path`; say once that we wait, and for what.
-
-    Raises:
-        LabError: `timeout` seconds went by.
-    """
+    """Hold the lock at `path`; say once that we wait, and for what."""
     with open_lock(path) as lock:
         wait_for_lock(lock, say, reason, timeout)
         yield lock
@@ -92,7 +88,6 @@ class PrivateFolder:
 
 
 def sweep() -> None:
-    """Delete the folders of runs that were killed."""
     for folder in root().glob("run-*"):
         with open_lock(folder / ".lock") as lock:
             if try_lock(lock):
@@ -101,7 +96,6 @@ def sweep() -> None:
 
 @contextmanager
 def private_folder(prefix: str) -> Iterator[Path]:
-    """Give a folder of this run alone for the time of a `with` block."""
     folder = PrivateFolder(prefix)
     try:
         yield folder.path

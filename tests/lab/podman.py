@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.lab import images
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
-from tests.lab.images import LABEL
 from tests.lab.place import LabError, Say, exclusive, root
 from tests.lab.programs import Result, attempt, run
+from tests.lab.sshd import ONLY_PASSWORD
 
 PROGRAMS = ("podman", "sudo", "slirp4netns", "newuidmap")
 # The kernel gives no rlimits above those that a process has, and podman asks for more by itself.
@@ -41,13 +41,7 @@ CDI = Path("/var/run/cdi/jlr-lab.json")
 DEVICES = {"0": ("/dev/fuse",), "1": ("/dev/net/tun",), "all": ("/dev/fuse", "/dev/net/tun")}
 # One group may use `sudo` without a password and one with it.
 FREELY, WITH_PASSWORD = "jlrlab-free", "jlrlab-asked"
-# Without the two seconds that a wrong password costs elsewhere.
 PAM_SERVICE = "jlr-lab-sudo"
-PAM = """\
-auth required pam_unix.so nodelay
-account required pam_permit.so
-session required pam_permit.so
-"""
 SUDOERS = f"""\
 Defaults:%{FREELY},%{WITH_PASSWORD} \\
   pam_service = {PAM_SERVICE}, env_keep += "DOCKER_HOST CONTAINERS_CONF CONTAINERS_STORAGE_CONF"
@@ -63,20 +57,12 @@ def missing() -> list[str]:
 
 @dataclass(frozen=True)
 class Podman:
-    """Podman of one account, or root's.
-
-    Attributes:
-        account: `None` for root.
-    """
+    """Podman of one account, or root's."""
 
     account: Account | None = None
 
     def __call__(self, *argv: str, timeout: float = 60) -> str:
-        """Run `podman …` and return its stdout.
-
-        Raises:
-            LabError: it failed.
-        """
+        """Run `podman …` and return its stdout."""
         result = self.attempt(*argv, timeout=timeout)
         if result.status != 0:
             raise LabError(str(result))
@@ -98,24 +84,10 @@ class Podman:
 
     def ensure(self, engine: Engine, image: str) -> None:
         """Copy an image from the lab's engine, unless podman has the same one."""
-        template = f'{{{{index .Labels "{LABEL}"}}}}'
+        template = f'{{{{index .Labels "{images.LABEL}"}}}}'
         there = self.attempt("image", "inspect", "--format", template, image)
-        wanted = engine.docker(
-            "image", "inspect", "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}', image
-        )
-        if there.status == 0 and there.stdout.strip() == wanted:
-            return
-        with subprocess.Popen(
-            ("docker", "-H", engine.url, "save", image), stdout=subprocess.PIPE
-        ) as sender:
-            subprocess.run(
-                self.argv("load", "--quiet"),
-                stdin=sender.stdout,
-                stdout=subprocess.DEVNULL,
-                check=True,
-                timeout=300,
-                cwd="/",
-            )
+        if there.status != 0 or there.stdout.strip() != images.built_hash(engine, image):
+            images.copy(engine, image, *self.argv("load", "--quiet"))
 
     def remove_containers(self) -> None:
         """Remove all containers of the account; root's may be other runs' as well."""
@@ -124,7 +96,6 @@ class Podman:
 
 
 def folder() -> Path:
-    """Return where podman keeps its things."""
     made = root() / "podman"
     made.mkdir(mode=0o755, exist_ok=True)
     return made
@@ -140,8 +111,7 @@ def environment() -> dict[str, str]:
 def prepared(account: Account, engine: Engine, images: Sequence[str], say: Say) -> Iterator[None]:
     """Give an account podman and `sudo` with what it needs of the machine."""
     with exclusive(folder() / "lock", say, "another run that prepares podman"):
-        _write_settings(account)
-        _allow_sudo()
+        _prepare_machine(account)
         for podman in (Podman(), Podman(account)):
             for image in images:
                 podman.ensure(engine, image)
@@ -156,7 +126,7 @@ def prepared(account: Account, engine: Engine, images: Sequence[str], say: Say) 
         shutil.rmtree(f"/tmp/podman-run-{account.uid}", ignore_errors=True)
 
 
-def _write_settings(account: Account) -> None:
+def _prepare_machine(account: Account) -> None:
     storage = f'[storage]\ndriver = "overlay"\ngraphroot = "{folder()}/root"\n'
     storage += f'runroot = "/run/jlr-lab-podman"\nrootless_storage_path = "{folder()}/$UID"\n'
     for name, text in (("containers.conf", CONTAINERS_CONF), ("storage.conf", storage)):
@@ -165,6 +135,12 @@ def _write_settings(account: Account) -> None:
     run("install", "-d", "-m", "700", "-o", account.name, str(folder() / str(account.uid)))
     shutil.rmtree(f"/tmp/podman-run-{account.uid}", ignore_errors=True)
     Path("/dev/net/tun").chmod(0o666)  # as udev would have it
+    for group in (FREELY, WITH_PASSWORD):
+        run("groupadd", "--force", "--system", group)
+    Path("/etc/pam.d", PAM_SERVICE).write_text("\n".join((*ONLY_PASSWORD, "")), encoding="utf-8")
+    sudoers = Path("/etc/sudoers.d/jlr-lab")
+    sudoers.write_text(SUDOERS, encoding="utf-8")
+    sudoers.chmod(0o440)
 
 
 @contextmanager
@@ -190,15 +166,6 @@ def describe(gpus: Mapping[str, Sequence[str]]) -> None:
     CDI.parent.mkdir(mode=0o755, exist_ok=True)
     described = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}
     CDI.write_text(json.dumps(described), encoding="utf-8")
-
-
-def _allow_sudo() -> None:
-    for group in (FREELY, WITH_PASSWORD):
-        run("groupadd", "--force", "--system", group)
-    Path("/etc/pam.d", PAM_SERVICE).write_text(PAM, encoding="utf-8")
-    sudoers = Path("/etc/sudoers.d/jlr-lab")
-    sudoers.write_text(SUDOERS, encoding="utf-8")
-    sudoers.chmod(0o440)
 
 
 def may_sudo(account: Account, group: str | None) -> None:

@@ -24,11 +24,7 @@ STEP = 8  # a test whose port is taken is given the next ones
 
 
 def free_port() -> int:
-    """Return a port on which nothing listens, and which no other process of tests gets.
-
-    Raises:
-        LabError: all ports of the process are in use.
-    """
+    """Return a port on which nothing listens, and which no other process of tests gets."""
     _, ports = _claimed()
     for _ in range(BLOCK // STEP):
         port = next(ports)
@@ -38,7 +34,6 @@ def free_port() -> int:
 
 
 def listens(port: int) -> bool:
-    """Return whether something listens on a port of 127.0.0.1."""
     connections = psutil.net_connections("tcp4")
     return any(c.laddr.port == port for c in connections if c.status == "LISTEN" and c.laddr)
 
@@ -62,7 +57,6 @@ def held(port: int) -> Iterator[None]:
 
 
 def is_free(port: int) -> bool:
-    """Return whether nobody listens on a port of 127.0.0.1."""
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:

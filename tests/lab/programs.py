@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,12 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Result:
-    """How a program ended and what it printed."""
-
     argv: tuple[str, ...]
     status: int
     stdout: str
     stderr: str
 
     def __str__(self) -> str:
-        """Return all of it for an assertion's message."""
         words = " ".join(self.argv)
         return f"`{words}` ended with {self.status}\n{self.stdout}\n{self.stderr}".rstrip()
 
@@ -75,10 +73,7 @@ def attempt(
     """Run a program to its end, however it ends, and to the end of its output.
 
     A process that it leaves behind with its stdout or stderr open is waited for, as a pipe in a
-    shell would wait.
-
-    Raises:
-        LabError: it took longer than `timeout` seconds, and was killed.
+    shell would wait. What takes longer than `timeout` is killed.
     """
     try:
         done = subprocess.run(
@@ -93,20 +88,15 @@ def attempt(
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        raise LabError(
-            f"`{' '.join(argv)}` took more than {timeout:.0f} s: {late.stderr!r}"
-        ) from None
+        took = f"`{' '.join(argv)}` took more than {timeout:.0f} s"
+        raise LabError(f"{took}: {late.stderr!r}") from None
     return Result(argv, done.returncode, done.stdout, done.stderr)
 
 
 def run(
     *argv: str, timeout: float = 60, env: Mapping[str, str] | None = None, stdin: str | None = None
 ) -> str:
-    """Run a program and return its stdout.
-
-    Raises:
-        LabError: it failed, or took longer than `timeout` seconds.
-    """
+    """Run a program that must end with 0 and return its stdout."""
     result = attempt(*argv, timeout=timeout, env=env, stdin=stdin)
     if result.status != 0:
         raise LabError(str(result))
@@ -126,8 +116,15 @@ def wait_ended(processes: Sequence[psutil.Process], timeout: float) -> list[psut
     return alive
 
 
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Kill processes, some of which may have ended by themselves, and wait for their end."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    wait_ended(processes, 5)
+
+
 def lives(process: psutil.Process) -> bool:
-    """Return whether a process runs, and is not just waiting to be reaped."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -158,7 +155,6 @@ def wait_until(condition: Callable[[], Any], what: str, timeout: float = PATIENC
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write a script that each user may run."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
 

@@ -11,9 +11,12 @@ from typing import Self
 
 import psutil
 
+from tests.lab.accounts import program_name
 from tests.lab.place import LabError, PrivateFolder, root
 from tests.lab.ports import free_port
-from tests.lab.programs import SYSTEM_PATH, run, wait_ended, wait_until
+from tests.lab.programs import SYSTEM_PATH, end, run, wait_until
+
+__all__ = ["end"]
 
 SSHD = "/usr/sbin/sshd"
 PAM_SERVICES = Path("/etc/pam.d")
@@ -46,7 +49,7 @@ def with_codes(folder: Path, codes: Sequence[str]) -> tuple[str, ...]:
 
 def forget_services() -> None:
     """Delete the services of killed runs: their folders are gone."""
-    for service in PAM_SERVICES.glob(f"{PAM_PREFIX}*"):
+    for service in PAM_SERVICES.glob(f"{PAM_PREFIX}run-*"):
         if not (root() / service.name.removeprefix(PAM_PREFIX)).exists():
             service.unlink(missing_ok=True)
 
@@ -64,11 +67,7 @@ class SSHServer:
     """An sshd with its own configuration, host keys, port and log.
 
     Args:
-        authorized_keys: the file of public keys that every account accepts.
-        environment: variables that every session starts with.
         options: further lines of `sshd_config`; sshd takes the first of two, so they win.
-        port: the port of 127.0.0.1, a free one if left out.
-        host_key_kinds: a new host key of each kind is made.
         pam: the lines of a PAM service of its own. sshd calls the service by the name that it was
             started under, so a link to it leaves this machine's `sshd` service alone.
         namespace: the network namespace that it runs in, `""` for our own.
@@ -103,11 +102,7 @@ class SSHServer:
         self._process: psutil.Popen | None = None
 
     def start(self) -> None:
-        """Start sshd and wait until it greets.
-
-        Raises:
-            LabError: it did not come up; the message holds its log.
-        """
+        """Start sshd and wait until it greets."""
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         config = self.folder / "sshd_config"
         config.write_text("\n".join(self.configuration()) + "\n", encoding="utf-8")
@@ -116,13 +111,16 @@ class SSHServer:
         enter = ("ip", "netns", "exec", self._namespace) if self._namespace else ()
         if self._namespace:
             self.log.unlink(missing_ok=True)  # the wait below reads what this sshd says
-        self._process = psutil.Popen(
+        process = self._process = psutil.Popen(
             ("setpriv", "--pdeathsig", "TERM", *enter, *program),
             stdin=subprocess.DEVNULL,
             env={"PATH": SYSTEM_PATH},
             start_new_session=True,
         )
-        wait_until(self._up_or_ended, f"the start of sshd on port {self.port}")
+        wait_until(
+            lambda: process.poll() is not None or self._greets(),
+            f"the start of sshd on port {self.port}",
+        )
         if not self._greets():
             raise LabError(f"sshd did not start:\n{self.log_text()}")
 
@@ -136,11 +134,9 @@ class SSHServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
         self.remove()
 
     def configuration(self) -> list[str]:
-        """Return the lines of `sshd_config`."""
         settings = [f'"{name}={value}"' for name, value in self.environment.items()]
         return [
             *self.options,
@@ -163,10 +159,6 @@ class SSHServer:
             "Subsystem sftp internal-sftp",
         ]
 
-    def _up_or_ended(self) -> bool:
-        assert self._process is not None
-        return self._process.poll() is not None or self._greets()
-
     def _greets(self) -> bool:
         if self._namespace:
             return "Server listening" in self.log_text()
@@ -180,7 +172,8 @@ class SSHServer:
         """Return the sshd processes below the listener, two for every connection of a user."""
         if self._process is None or not self._process.is_running():
             return []
-        return [child for child in self._process.children(recursive=True) if is_sshd(child)]
+        children = self._process.children(recursive=True)  # and what the user runs in it
+        return [child for child in children if (program_name(child) or "").startswith("sshd")]
 
     def drop_connections(self) -> None:
         """Kill every connection's sshd and keep listening; what they started is left to itself."""
@@ -215,7 +208,6 @@ class SSHServer:
         self._process = None
 
     def restart(self) -> None:
-        """Stop and start again on the same port with the same keys."""
         self.stop()
         self.start()
 
@@ -234,22 +226,3 @@ class SSHServer:
         if self._program.name != "sshd":
             (PAM_SERVICES / self._program.name).unlink(missing_ok=True)
         self._private.remove()
-
-
-def is_sshd(process: psutil.Process) -> bool:
-    """Return whether a process is a connection's server and not what the user runs in it."""
-    try:
-        return bool(process.name().startswith("sshd"))
-    except psutil.NoSuchProcess:
-        return False
-
-
-def end(processes: Sequence[psutil.Process]) -> None:
-    """Kill processes, some of which may have ended by themselves, and wait for their end.
-
-    What the first process of the machine has yet to reap has ended.
-    """
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    wait_ended(processes, 5)

@@ -24,34 +24,25 @@ COMMAND_SECONDS = 180
 
 @dataclass(frozen=True)
 class TmuxTerminal:
-    """A shell on a laptop, in a terminal that tmux draws.
-
-    Attributes:
-        socket: where this tmux listens.
-    """
+    """A shell on a laptop, in a terminal that tmux draws."""
 
     socket: Path
 
     def tmux(self, *words: str) -> str:
-        """Run a command of tmux and return its output."""
         return run("tmux", "-S", str(self.socket), *words)
 
     def press(self, *keys: str) -> None:
-        """Press keys, which go by their names in tmux."""
         self.tmux("send-keys", *keys)
 
     def type(self, line: str) -> None:
-        """Type a line and Enter."""
         self.press(line, "Enter")
 
     def run(self, line: str) -> None:
-        """Type a command and wait for its end."""
         self.type(line)
         wait_until(lambda: line in self.screen("-J"), "the command")
         self.wait_for_prompt()
 
     def clear(self) -> None:
-        """Clear the screen."""
         self.press("C-l")
         wait_until(lambda: self.screen() == "$", "an empty screen")
 
@@ -60,7 +51,6 @@ class TmuxTerminal:
         return self.tmux("capture-pane", "-p", *options).rstrip()
 
     def wait_for_prompt(self) -> None:
-        """Wait until the last command has ended."""
         wait_until(lambda: self.screen().endswith("\n$"), "the prompt", COMMAND_SECONDS)
 
     def take_picture(self, name: str) -> None:

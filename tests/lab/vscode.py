@@ -24,11 +24,7 @@ START = "node server/out/server-main.js"
 
 
 def folder() -> Path:
-    """Return a folder with `node` and `server`, made on the first call.
-
-    Raises:
-        LabError: there is no npm, or a registry does not answer.
-    """
+    """Return a folder with `node` and `server`, made on the first call."""
     made = place.root() / "vscode-1.96"
     lock = made.with_suffix(".lock")
     with place.exclusive(lock, print, "another run that fetches VS Code's server"):

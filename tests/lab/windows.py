@@ -108,11 +108,7 @@ def missing() -> list[str]:
 
 
 def ensure(say: Say) -> Path:
-    """Return the folder with Wine and Python, made on the first call.
-
-    Raises:
-        LabError: Debian or PyPI does not answer, or Wine does not run.
-    """
+    """Return the folder with Wine and Python, made on the first call."""
     makers = [inspect.getsource(make) for make in (build, unpack_wine, unpack_python)]
     recipe = (*makers, DEBIAN, PACKAGES, PYTHON, UNUSED, PERSON, *dependencies())
     made = place.root() / f"wine-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}"
@@ -266,11 +262,7 @@ def decoded(data: bytes) -> str:
 
 @contextmanager
 def entered(root: Path, written: Path | None = None) -> Iterator[Wine]:
-    """Give namespaces with the folder; what is written goes to memory if there is a folder for it.
-
-    Raises:
-        LabError: this machine lets nobody make them.
-    """
+    """Give namespaces with the folder; what is written goes to memory at `written`."""
     argv = ("unshare", "--mount", "--pid", "--fork", "--propagation", "private", "sh", "-c", ENTER)
     holder = subprocess.Popen(
         (*argv, "sh", str(root), str(written or "")),
@@ -349,7 +341,6 @@ class WindowsLaptop:
             file.write(f"{line}\r\n")
 
     def remove_option(self) -> None:
-        """Remove the last line of ssh's settings."""
         file = self.profile / ".ssh/config"
         lines = file.read_bytes().splitlines(keepends=True)
         file.write_bytes(b"".join(lines[:-1]))
@@ -361,10 +352,7 @@ class WindowsLaptop:
     def each(
         self, *commands: tuple[str, ...], timeout: float = 120, stdin: str = ""
     ) -> list[Result]:
-        """Run commands of `jlr` one after the other, in one process.
-
-        Wine takes seconds to read the modules of a process.
-        """
+        """Run commands in one process, as Wine takes seconds to read the modules of each."""
         done = self.python("-c", EACH, json.dumps(commands), timeout=timeout, stdin=stdin)
         if done.status != 0:
             raise LabError(str(done))
@@ -386,11 +374,7 @@ class WindowsLaptop:
 
 @contextmanager
 def windows_laptop(key: Path, say: Say) -> Iterator[WindowsLaptop]:
-    """Give a laptop with Windows, with a key for the lab's hosts.
-
-    Raises:
-        LabError: there can be none here.
-    """
+    """Give a laptop with Windows, with a key for the lab's hosts."""
     root = ensure(say)
     with private_folder("wine") as written, entered(root, written) as wine:
         stays = wine.popen(WINE, PROGRAM, "-c", "input()", stdin=subprocess.PIPE)

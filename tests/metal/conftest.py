@@ -21,6 +21,7 @@ from tests.lab.sshd import SSHServer
 from tests.sessions.parts import Kernel, Session
 
 METAL = Path("/opt/metal")
+ROOT = "PermitRootLogin yes"
 APPTAINER = "/var/tmp/jlr-lab/apptainer/usr/bin"
 PATH = f"{APPTAINER}:{METAL}/bin:/usr/local/nvidia/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 # PyTorch of the machine, for a notebook in the image.
@@ -41,7 +42,6 @@ class GpuRuntime:
     options: tuple[str, ...]
 
     def words(self, *more: str) -> tuple[str, ...]:
-        """Return the options of a new container."""
         torch = ("--volume", "/opt/torch:/opt/torch:ro", "--volume", "/opt/work:/work")
         return ("--image", self.image, *self.options, *torch, *more)
 
@@ -68,7 +68,6 @@ class Metal:
         return result
 
     def report(self, host: str) -> dict[str, Any]:
-        """Return `jlr gpus --json`."""
         report: dict[str, Any] = json.loads(self.jlr("gpus", host, "--json").stdout)
         return report
 
@@ -85,7 +84,6 @@ class Metal:
 
 @contextmanager
 def kernel(session: Session) -> Iterator[Kernel]:
-    """Give a kernel of the session's notebook that answers."""
     with session.notebook("metal.ipynb") as opened:
         opened.await_start()
         yield opened
@@ -100,9 +98,7 @@ def metal() -> Iterator[Metal]:
     with (
         new_keys() as keys,
         claimed_account() as account,
-        SSHServer(
-            keys.authorized, environment={"PATH": PATH}, options=["PermitRootLogin yes"]
-        ) as server,
+        SSHServer(keys.authorized, environment={"PATH": PATH}, options=[ROOT]) as server,
         new_laptop(server, account, keys) as laptop,
     ):
         root = Account("root", 0, Path("/root"), "/bin/bash")
@@ -123,5 +119,4 @@ def runtime(request: pytest.FixtureRequest) -> GpuRuntime:
 
 
 def listed(result: Result) -> list[str]:
-    """Return the UUIDs that `nvidia-smi -L` printed."""
     return re.findall(r"UUID: (GPU-[0-9a-f-]+)", result.stdout)

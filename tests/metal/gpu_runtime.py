@@ -41,12 +41,8 @@ def cdi() -> dict[str, Any]:
         "env": [LIBRARIES],
         "mounts": [OPTIONS | {"hostPath": DRIVER, "containerPath": DRIVER}],
     }
-    return {
-        "cdiVersion": "0.5.0",
-        "kind": "nvidia.com/gpu",
-        "devices": devices,
-        "containerEdits": every,
-    }
+    head = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu"}
+    return head | {"devices": devices, "containerEdits": every}
 
 
 def give(definition: dict[str, Any]) -> None:

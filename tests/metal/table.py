@@ -33,7 +33,6 @@ def results(file: str) -> dict[str, dict[str, str]]:
 
 
 def main() -> None:
-    """Print the page."""
     file, cards = sys.argv[1:]
     ends = results(file)
     print(HEAD.format(date=f"{datetime.now(UTC):%Y-%m-%d}", cards=cards), end="")

@@ -91,8 +91,6 @@ class Ferry(socketserver.ThreadingTCPServer):
 
 
 class Crossing(socketserver.BaseRequestHandler):
-    """One connection of a ferry."""
-
     server: Ferry
 
     def handle(self) -> None:
@@ -164,7 +162,6 @@ class WindowsSession:
         return attempt(*argv, stdin=stdin, env=variables, timeout=120)
 
     def answers(self) -> bool:
-        """Return whether its local port leads to Jupyter."""
         try:
             with urlopen(f"http://{self.page().base}api", timeout=5) as answer:
                 return b"version" in answer.read()
@@ -172,5 +169,4 @@ class WindowsSession:
             return False
 
     def await_answer(self, timeout: float = 60) -> None:
-        """Wait until its local port leads to Jupyter."""
         wait_until(self.answers, f"an answer at {self.url}", timeout=timeout)

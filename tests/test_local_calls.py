@@ -1,18 +1,19 @@
-"""Every module that writes local files is known, with where its names come from.
+"""Every module that writes local files or starts local programs is known, with its reason.
 
 A file's name may come from the far side only by `untrusted.local_name`. Content is written by
-`laptop/paths`, which overwrites nothing that it was not told to.
+`laptop/paths`, which overwrites nothing that it was not told to. A far value reaches a program only
+where it is no option, no host of a URL and no text of a shell.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.sources import here, known, nodes
+from tests.sources import calls, here, known, nodes
 
 # Who writes, and why no far value decides where. Content goes through `laptop.paths` only.
 WRITERS = {
@@ -40,9 +41,27 @@ WRITERS = {
     "copies": "`jlr cp` has rules of its own for what it fetches",
     "demo.own_files": "a folder for temporary files, fixed names in it, and the demo's own",
 }
+# Who starts programs of the laptop, and where their words come from.
+STARTERS = {
+    "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
+    "laptop.desktop": "osascript: far texts follow the script's name, where no option can be",
+    "link.client.dial": "the link: host and configuration, as typed",
+    "mounts.system": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
+    "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
+    "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
+    "ssh.transport.server_socket": "the command of ssh's configuration, with names that ssh takes",
+    "editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
+    "editors.ssh_config": "`ssh -G`: jlr's own words",
+    "forwards.browser": "a browser: jlr's own file or page; the URL is in that",
+    "forwards.loopback_page": "jlr's page: the URL on stdin",
+    "agents.mcp_server": "jlr on its leash: an agent's words, its code on stdin",
+    "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
+    "kernels.bridge": "the end of a kernel: an id that `argument` lets through",
+    "demo.loopback_host": "the demo's host: what its own link sends it",
+}
 # Who makes local names of far ones.
 NAMED = {"output.notebook_copy", "output.rich_files", "kernels.specs"}
-MODULES = {
+CHANGING = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {
         *("replace", "rename", "renames", "link", "symlink", "mkdir", "makedirs", "mkfifo"),
@@ -59,7 +78,15 @@ METHODS = {
     *("unlink", "rmdir", "chmod", "extract", "extractall"),
 }
 NAMES = {"FileLock", "RotatingFileHandler", "FileHandler", "mkdtemp", "mkstemp"}
-WRITING = re.compile("O_(CREAT|WRONLY|RDWR|TRUNC|APPEND)|[a-z_]+(?= [|])")
+WRITE_FLAGS = re.compile("O_(CREAT|WRONLY|RDWR|TRUNC|APPEND)|[a-z_]+(?= [|])")
+STARTING = {
+    "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},
+    "webbrowser": {"get", "open", "open_new", "open_new_tab", "BackgroundBrowser"},
+    "click": {"edit", "launch"},
+    "pty": {"spawn", "fork"},
+    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
+}
+OF_OS = ("exec", "spawn", "posix_spawn", "startfile", "system", "popen")
 
 
 def writers(tree: ast.AST) -> Iterator[str]:
@@ -71,10 +98,10 @@ def writers(tree: ast.AST) -> Iterator[str]:
 
 def is_writer(call: ast.Call) -> bool:
     owner, _, name = ast.unparse(call.func).rpartition(".")
-    if name in NAMES or name in MODULES.get(owner, ()):
+    if name in NAMES or name in CHANGING.get(owner, ()):
         return True
-    if owner in MODULES:
-        return name == "open" and WRITING.search(ast.unparse(call.args[1])) is not None
+    if owner in CHANGING:
+        return name == "open" and WRITE_FLAGS.search(ast.unparse(call.args[1])) is not None
     if name == "open":
         return writes(call, at=1 if owner in ("", "io") else 0)
     if name == "replace":  # that of a text takes two
@@ -90,21 +117,35 @@ def writes(call: ast.Call, *, at: int) -> bool:
     return any(isinstance(text, str) and set(text) & set("wax+") for text in texts)
 
 
-def test_each_module_that_writes_local_files_is_known_with_its_reason() -> None:
-    found = {name: sorted(set(writers(tree))) for name, tree in here()}
-    wrote = {name: calls for name, calls in found.items() if calls}
-    assert {name: calls for name, calls in wrote.items() if not known(name, WRITERS)} == {}
-    assert {each for each in WRITERS if not any(known(name, (each,)) for name in wrote)} == set()
+def starters(tree: ast.AST) -> Iterator[str]:
+    """Yield the calls that start a program."""
+    for node in nodes(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.module not in STARTING.keys() - {"asyncio", "click"}, "import the module"
+        if isinstance(node, ast.Call):
+            owner, _, name = ast.unparse(node.func).rpartition(".")
+            if name in STARTING.get(owner, ()) or (owner == "os" and name.startswith(OF_OS)):
+                yield f"{owner}.{name}"
+
+
+@pytest.mark.parametrize(("find", "table"), [(writers, WRITERS), (starters, STARTERS)])
+def test_each_module_that_writes_files_or_starts_programs_is_known_with_its_reason(
+    find: Callable[[ast.AST], Iterator[str]], table: dict[str, str]
+) -> None:
+    found = {name: calls for name, tree in here() if (calls := sorted(set(find(tree))))}
+    assert {name: calls for name, calls in found.items() if not known(name, table)} == {}
+    assert {each for each in table if not any(known(name, (each,)) for name in found)} == set()
 
 
 def test_far_names_of_local_files_pass_the_door() -> None:
-    through = {
-        name
-        for name, tree in here()
-        for node in nodes(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "local_name"
-    }
-    assert through == NAMED
+    assert {name for name, call in calls() if ast.unparse(call.func) == "local_name"} == NAMED
+
+
+def test_no_far_value_goes_through_a_shell() -> None:
+    """A proxy command does, which the person wrote; it starts the shell by its name."""
+    assert {
+        name for name, call in calls() if any(word.arg == "shell" for word in call.keywords)
+    } == set()
 
 
 @pytest.mark.parametrize(
@@ -126,3 +167,10 @@ def test_far_names_of_local_files_pass_the_door() -> None:
 def test_writers_are_found(source: str, *, found: bool) -> None:
     """A check that finds nothing would always pass."""
     assert bool(list(writers(ast.parse(source)))) is found
+
+
+@pytest.mark.parametrize(
+    "source", ["subprocess.run(a)", "os.execve(a, b, c)", "webbrowser.get(a)", "os.startfile(a)"]
+)
+def test_starters_are_found(source: str) -> None:
+    assert list(starters(ast.parse(source)))
