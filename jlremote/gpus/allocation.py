@@ -49,8 +49,7 @@ class AllocatedGpus:
 def by_uuid(start: StartContext) -> StartContext:
     """Return the start with its GPUs named by UUID, as indices change at a reboot.
 
-    Raises:
-        NotFound: the host has no such GPU.
+    Raise `NotFound` if the host has no such GPU.
     """
     gpus = start.request.gpus
     if gpus is None or start.runtime.in_jobs or parse_request(gpus).kind != "named":
@@ -99,8 +98,7 @@ def take(
 def within(start: StartContext, container: Container) -> RunningContainer | None:
     """Return the container that limits a job in it to its own GPUs, `None` without an engine.
 
-    Raises:
-        Usage: it has no GPUs, or a scheduler gives them.
+    Raise `Usage` if it has no GPUs, or a scheduler gives them.
     """
     gpus = start.request.gpus
     asked = None if gpus is None else parse_request(gpus)
@@ -318,10 +316,8 @@ def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
             in_container=("NVIDIA_VISIBLE_DEVICES=void",),
         )
     if asked.kind == "engine" and not runtime.has_containers:
-        raise Usage(
-            f"`--gpus {asked.text}` needs a container engine",
-            hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs without containers, too",
-        )
+        hint = "`--gpus` takes `auto`, `2`, `0,3` or UUIDs without containers, too"
+        raise Usage(f"`--gpus {asked.text}` needs a container engine", hint=hint)
     return AllocatedGpus(engine=asked.text, shown=asked.text)
 
 

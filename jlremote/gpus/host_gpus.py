@@ -31,9 +31,8 @@ CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, whic
 def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
     """Return the GPUs of a host with their users, or those of the cluster of a login node.
 
-    Raises:
-        CannotAsk: nothing on the host knows.
-        SchedulerSilent: the scheduler does not answer.
+    Raise `CannotAsk` if nothing on the host knows, `SchedulerSilent` if the scheduler does not
+    answer.
     """
     link = link_on(host, context)
     try:
@@ -53,11 +52,9 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
     """Yield the GPUs of a host every `seconds` seconds, until the iterator is closed.
 
     What was last known stays while `nvidia-smi` hangs or fails, with the reason as its note; a GPU
-    that it names no more is a failed one. A scheduler is asked once a minute.
-
-    Raises:
-        CannotAsk: nothing on the host knows.
-        SchedulerSilent: the scheduler does not answer to the first question.
+    that it names no more is a failed one. A scheduler is asked once a minute. Raise `CannotAsk` if
+    nothing on the host knows, `SchedulerSilent` if the scheduler does not answer to the first
+    question.
     """
     link = link_on(host, context)
     try:
@@ -75,10 +72,8 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
 def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
     """Yield the host's own GPUs every `seconds` seconds.
 
-    What was last known of engines and Slurm counts for ten looks, as they answer slowly.
-
-    Raises:
-        CannotAsk: nothing on the host knows.
+    What was last known of engines and Slurm counts for ten looks, as they answer slowly. Raise
+    `CannotAsk` if nothing on the host knows.
     """
     last, given = ask(link), ""
     yield last

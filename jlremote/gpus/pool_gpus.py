@@ -40,8 +40,7 @@ _Answer = PoolAnswer[Inventory]
 def of_pool(pool: str, context: Context) -> list[_Answer]:
     """Return the GPUs of each host of a pool, with their users.
 
-    Raises:
-        NotFound: there is no such pool.
+    Raise `NotFound` if there is no such pool.
     """
     return ask_each(
         settings.load().pool(pool),
@@ -145,10 +144,9 @@ def host_of_pool(
     note_silent(answers, context)
     having = [one.host for one in answers if one.answer and one.answer[1]]
     if len(having) > 1:
-        raise Usage(
-            f"{' and '.join(f'`{host}`' for host in having)} each have a container `{container}`",
-            hint=f"name the host instead of `{pool}`",
-        )
+        what = f"{' and '.join(f'`{host}`' for host in having)} each have a container `{container}`"
+        hint = f"name the host instead of `{pool}`"
+        raise Usage(what, hint=hint)
     if having:
         return having[0]
     return _roomiest(pool, answers, flags, context, waits=waits)
@@ -197,10 +195,8 @@ def _roomiest(
     if waits and queues and not free:
         return min(queues, key=lambda host: queues[host])
     if not free:
-        raise Busy(
-            f"no host of `{pool}` can give the GPUs: {'; '.join(refused)}",
-            hint=f"`jlr gpus {pool} --watch` shows when some become free",
-        )
+        hint = f"`jlr gpus {pool} --watch` shows when some become free"
+        raise Busy(f"no host of `{pool}` can give the GPUs: {'; '.join(refused)}", hint=hint)
     best = max(free, key=lambda host: free[host])  # of equal ones the first
     why = "has the most free GPU memory" if free[best] else "is the first that answers"
     context.progress.note(f"`{best}` of `{pool}` {why}")

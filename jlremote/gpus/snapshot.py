@@ -193,18 +193,15 @@ class NvidiaSmiSilent(CannotAsk):
 def read(output: str, host: str, within: RunningContainer | None = None) -> Inventory:
     """Return the GPUs from the snapshot script's output, or only those of a container.
 
-    Raises:
-        CannotAsk: `nvidia-smi` is missing, fails, or does not answer in its own form.
+    Raise `CannotAsk` if `nvidia-smi` is missing, fails, or does not answer in its own form.
     """
     told = [(name.strip(), fields[:-1]) for name, *fields in contract.records(output)]
     records = dict(told)
     if "host" not in records:
         raise CannotAsk(f"`{host}` did not answer about its GPUs")
     if "missing" in records:
-        raise NvidiaSmiMissing(
-            f"there is no `nvidia-smi` on `{host}`",
-            hint=f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it",
-        )
+        hint = f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it"
+        raise NvidiaSmiMissing(f"there is no `nvidia-smi` on `{host}`", hint=hint)
     try:
         with understood("`nvidia-smi`"):
             found_leases = [fields for name, fields in told if name == "lease"]
@@ -303,10 +300,8 @@ class _Reading:
         said = complaints[0].rstrip(".") if complaints else f"exit status {status}"
         if status in _NO_SUCH_FILE:
             return CannotAsk(f"`nvidia-smi` on `{self.host}` cannot be run: {said}")
-        return CannotAsk(
-            f"`nvidia-smi` on `{self.host}` lists no GPUs: {said}",
-            hint="try it there by hand; the driver may not be loaded, or was updated since boot",
-        )
+        hint = "try it there by hand; the driver may not be loaded, or was updated since boot"
+        return CannotAsk(f"`nvidia-smi` on `{self.host}` lists no GPUs: {said}", hint=hint)
 
     def _gpu(
         self, row: Mapping[str, str], processes: Processes, layout: Mapping[str, tuple[Device, ...]]

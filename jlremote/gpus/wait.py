@@ -47,11 +47,9 @@ def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
 def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Taken:
     """Wait until it is the turn of this start, and return its GPUs; `busy` is why it waits.
 
-    With `holds` the next start of the session may take over what this one leaves behind.
-
-    Raises:
-        Busy: the time of `--wait` is over, or there is a job of that name.
-        JlrError: the host cannot run the program, or it was ended.
+    With `holds` the next start of the session may take over what this one leaves behind. Raise
+    `Busy` if the time of `--wait` is over, or there is a job of that name; `JlrError` if the host
+    cannot run the program, or it was ended.
     """
     hold = HOLD_SECONDS if holds else JOBS_HOLD_SECONDS
     doing = plan(wish, start.request.wait or 0.0, busy.message) | {"hold": hold}
@@ -79,10 +77,8 @@ def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Take
 def no_python(host: str) -> JlrError:
     """Return the error of a host without a Python for the program that waits."""
     oldest = ".".join(map(str, kept_jobs.WAITERS_PYTHON))
-    return JlrError(
-        f"`--wait` needs Python {oldest} or later on `{host}`",
-        hint=f"leave out `--wait`; `jlr gpus {host} --watch` shows when GPUs are free",
-    )
+    hint = f"leave out `--wait`; `jlr gpus {host} --watch` shows when GPUs are free"
+    return JlrError(f"`--wait` needs Python {oldest} or later on `{host}`", hint=hint)
 
 
 def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | None:

@@ -96,9 +96,7 @@ class Waiter:
     def wait(self) -> Taken:
         """Take GPUs as soon as it is this job's turn in the queue.
 
-        Raises:
-            Busy: the time is over.
-            NotFound: the host no longer has such GPUs.
+        Raise `Busy` if the time is over, `NotFound` if the host no longer has such GPUs.
         """
         wish, last = self._wish, Busy(self._plan["why"])
         ticket = None

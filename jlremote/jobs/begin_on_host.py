@@ -54,10 +54,8 @@ def begin_container(start: StartContext, request: RunRequest) -> tuple[StartCont
         JlrError: it could not begin; the rollback of `start` removes what is left.
     """
     if start.request.options.keeps_no_log:
-        raise Usage(
-            "`--log-driver=none` discards a job's output, which jlr needs",
-            hint="leave it out after `--`, and in `engine-arguments` of the settings",
-        )
+        hint = "leave it out after `--`, and in `engine-arguments` of the settings"
+        raise Usage("`--log-driver=none` discards a job's output, which jlr needs", hint=hint)
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
         entrypoint = new_container.with_image(start, image, lambda: _entrypoint(start, image))
@@ -157,10 +155,8 @@ def _created(
 def _launch_waiting(start: StartContext, request: RunRequest, new: _NewContainer) -> None:
     specs, engine, name = [new.spec], start.engine, new.spec.name
     if new.spec.interactive:
-        raise Usage(
-            "`-i` and `-t` cannot be combined with a wait on the host",
-            hint="leave out `--detach` to wait from here",
-        )
+        hint = "leave out `--detach` to wait from here"
+        raise Usage("`-i` and `-t` cannot be combined with a wait on the host", hint=hint)
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, name)))
     if taken.status == 0:
         raise Busy(f"a container `{name}` already exists", hint=ANOTHER_NAME)
@@ -267,9 +263,7 @@ def _plan(
 def launched(start: StartContext, plan: ProcessPlan) -> Completed:
     """Launch a job; return what the host said.
 
-    Raises:
-        Busy: there is a job of that name.
-        JlrError: the host cannot launch it.
+    Raise `Busy` if there is a job of that name, `JlrError` if the host cannot launch it.
     """
     host = start.request.host
     start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, plan.mark))
@@ -281,10 +275,8 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
     if done.status == NO_PYTHON:
         oldest = ".".join(map(str, OLDEST))
         where = host_word(host) if plan.container is None else f"{host}/{plan.container}"
-        raise NotFound(
-            f"`jlr run` needs Python {oldest} or later on `{host}`",
-            hint=f"`jlr shell {where} --keep -- COMMAND` runs it in tmux",
-        )
+        hint = f"`jlr shell {where} --keep -- COMMAND` runs it in tmux"
+        raise NotFound(f"`jlr run` needs Python {oldest} or later on `{host}`", hint=hint)
     if done.status == kept_jobs.NO_FOLDER:
         what = f"cannot write the job's files in your home on `{host}`: {done.complaint}"
         raise JlrError(what, hint=DISK_HINT)

@@ -139,10 +139,9 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
             f"cannot write the job's files in {where}: {answer.complaint}", hint=DISK_HINT
         )
     if answer.status == UNKNOWN:
-        return SchedulerSilent(
-            f"Slurm does not answer, so it is not known whether `{start.name}` was submitted",
-            hint=f"`jlr job list {start.host.name}` shows whether the job is there",
-        )
+        what = f"Slurm does not answer, so it is not known whether `{start.name}` was submitted"
+        hint = f"`jlr job list {start.host.name}` shows whether the job is there"
+        return SchedulerSilent(what, hint=hint)
     return _with_choices(start.host, SLURM.refusal(answer))
 
 
@@ -156,8 +155,7 @@ def _with_choices(host: Link, error: JlrError) -> JlrError:
 def estimate(host: str, how: Scheduled, context: Context) -> str:
     """Return what the scheduler says of a submission that is only tried.
 
-    Raises:
-        JlrError: the scheduler would refuse it.
+    Raise `JlrError` if the scheduler would refuse it.
     """
     link = connect(link_on(host, context), context)
     trial = f"echo '#!/bin/sh' | {{\n{SLURM.estimate(how.resources)}\n}}"

@@ -53,10 +53,8 @@ def follow(
     """Show a job's output from the beginning until it ends; return its exit code and its end.
 
     Each byte is shown once: what was shown is counted, and after a loss it goes on from there.
-
-    Raises:
-        JlrError: it is not known how the job ended.
-        KeyboardInterrupt: the job was left by Ctrl-C.
+    Raise `JlrError` if it is not known how the job ended, `KeyboardInterrupt` if the job was left
+    by Ctrl-C.
     """
     watch = _Watch(handle, show, context, ctrl_c)
     way_back = (
@@ -201,8 +199,7 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
 def wait_begun(handle: JobHandle, note: Note) -> None:
     """Wait until a job begins or ends; note why it waits, whenever that or its place changes.
 
-    Raises:
-        Unreachable: the connection broke.
+    Raise `Unreachable` if the connection broke.
     """
     backend, noted = handle.backend, ""
     assert not isinstance(backend, ContainerJobs), "such a job waits as a process"

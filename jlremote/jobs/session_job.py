@@ -103,10 +103,8 @@ def _asked_for(start: StartContext, seen: Survey) -> Scheduled:
     if start.request.scheduled is not None:
         return start.request.scheduled
     stands = seen.container.stands if seen.container else "has no job"
-    raise NotFound(
-        f"`{start.request.host}/{start.name}` {stands}",
-        hint=anew(start.request.host, start.name),
-    )
+    hint = anew(start.request.host, start.name)
+    raise NotFound(f"`{start.request.host}/{start.name}` {stands}", hint=hint)
 
 
 def _submit(start: StartContext, how: Scheduled, container: Container | None) -> None:
@@ -191,15 +189,12 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
     folders = _folders(host, name)
     job, after = folders.get(name), folders.get(name + FOLLOWS)
     if job is None or job.job is None:
-        raise NotFound(
-            f"`{host.name}/{name}` has no job that could be followed",
-            hint=f"`jlr start {host.name} {name} --slurm …` submits one",
-        )
+        hint = f"`jlr start {host.name} {name} --slurm …` submits one"
+        raise NotFound(f"`{host.name}/{name}` has no job that could be followed", hint=hint)
     if after is not None and not after.over:
-        raise Busy(
-            f"job {after.job} follows job {job.job} of `{host.name}/{name}` already",
-            hint=f"`jlr stop {host.name}/{name}` cancels both",
-        )
+        what = f"job {after.job} follows job {job.job} of `{host.name}/{name}` already"
+        hint = f"`jlr stop {host.name}/{name}` cancels both"
+        raise Busy(what, hint=hint)
     _deleted(host, name, SESSIONS.remove(name + FOLLOWS))
     plan = kept_plan(host, name)
     begins = tuple(each for each in plan.resources.arguments if not each.startswith(BEGINS))
@@ -332,8 +327,7 @@ def _failed(start: StartContext, job: Job) -> JlrError:
 def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> list[str]:
     """Cancel the session's job, and nothing else; return what was done.
 
-    Raises:
-        JlrError: it does not end.
+    Raise `JlrError` if it does not end.
     """
     server = f'"{SERVERS}"/{shlex.quote(name)}'
     mark = f"umask 077; mkdir -p {server} && echo stopped >{server}/ended\n"

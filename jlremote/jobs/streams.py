@@ -77,24 +77,20 @@ def _again(
 def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
     """Give a job pieces of stdin, the last one empty, while the block follows it.
 
-    Raises:
-        Usage: it was begun without `-i`.
-        JlrError: not all was given, for example because the connection broke.
+    Raise `Usage` if it was begun without `-i`; `JlrError` if not all was given, for example because
+    the connection broke.
     """
     if not handle.job.interactive:
-        raise Usage(
-            f"the job `{handle.selector}` has no stdin",
-            hint="begin it with `jlr run … --image IMAGE -i` for that",
-        )
+        hint = "begin it with `jlr run … --image IMAGE -i` for that"
+        raise Usage(f"the job `{handle.selector}` has no stdin", hint=hint)
     failures: list[JlrError] = []
     threading.Thread(target=_feed, args=(handle, pieces, failures), daemon=True).start()
     yield
     for failure in failures:
         kind = LinkLost if isinstance(failure, LinkLost) else JlrError
-        raise kind(
-            f"`{handle.selector}` did not get all of this stdin: {failure.message}",
-            hint=f"`jlr job logs {handle.selector}` shows its output",
-        )
+        what = f"`{handle.selector}` did not get all of this stdin: {failure.message}"
+        hint = f"`jlr job logs {handle.selector}` shows its output"
+        raise kind(what, hint=hint)
 
 
 def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) -> None:
