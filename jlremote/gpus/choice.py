@@ -143,9 +143,7 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
         hint = _available(inventory, host)
         raise NotFound(what, hint=hint)
     # The sort is stable, so of equal devices the first is taken; devices in use come last.
-    by_room = [
-        sorted(kind, key=lambda device: (device.in_use, -device.memory_free)) for kind in enough
-    ]
+    by_room = [sorted(kind, key=lambda one: (one.in_use, -one.memory_free)) for kind in enough]
     taken = min((kind[:count] for kind in by_room), key=_in_use)
     if not share and _in_use(taken):
         raise _too_few_free(count, min(enough, key=_in_use), inventory, host)
@@ -217,8 +215,5 @@ def _chosen(devices: Collection[Device]) -> Chosen:
 
 
 def _available(inventory: Inventory, host: str) -> str:
-    names = ", ".join(
-        f"{device.place} ({device.uuid})" if device.is_part else device.place
-        for device in inventory.devices
-    )
-    return f"`jlr gpus {host}` shows its GPUs: {names or 'none'}"
+    names = [f"{d.place} ({d.uuid})" if d.is_part else d.place for d in inventory.devices]
+    return f"`jlr gpus {host}` shows its GPUs: {', '.join(names) or 'none'}"

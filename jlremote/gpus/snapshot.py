@@ -346,8 +346,7 @@ class _Reading:
 
     def _processes(self) -> Processes:
         found: dict[str, list[GpuProcess]] = defaultdict(list)
-        text = printable(self.records.get("processes", [""])[0])
-        for line in text.splitlines():
+        for line in printable(self.records.get("processes", [""])[0]).splitlines():
             values = [value.strip() for value in line.split(",", PROCESS_FIELDS.count(","))]
             if len(values) == 4 and (pid := count(values[1])) is not None:
                 uuid, _, memory, name = values

@@ -132,13 +132,11 @@ def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
 
 def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
     with understood("the waiting start"):
-        kinds = ("uuids", "places")
-        chosen = Chosen(*(tuple(map(str, held[kind])) for kind in kinds))
-        word, boot = (None if held[key] is None else str(held[key]) for key in ("word", "boot"))
-    lease = None
-    steps = {"end": _ending(start.name)}
+        chosen = Chosen(*(tuple(map(str, held[kind])) for kind in ("uuids", "places")))
+        word, boot = held["word"], str(held["boot"])
+    lease, steps = None, {"end": _ending(start.name)}
     if word is not None:
-        lease = Lease(start.name, chosen.uuids, word, boot or "")
+        lease = Lease(start.name, chosen.uuids, str(word), boot)
         start.undo.callback(attempt, start.host, leases.release(lease))
         steps = {"lease": leases.keep(lease, 0, "0"), **steps}
     start.host.run(steps)
