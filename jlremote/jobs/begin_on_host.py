@@ -204,20 +204,15 @@ def begin_process(start: StartContext, request: RunRequest) -> None:
 
 
 def _container(start: StartContext, request: RunRequest) -> Container:
-    typed, known = request.inside or "", session(request)
+    host, typed, known = start.request.host, request.inside or "", session(request)
     agreed = known is not None and known.shared
     container = running(start.host, start.runtime, typed, known, as_shared=agreed)
     if container is not None:
         return container
-    raise NotFound(
-        f"the container `{typed}` is missing",
-        hint=hint_of_missing(
-            sessions.load_all(),
-            f"{start.request.host}/{typed}",
-            f"`jlr start {start.request.host} {typed} --image IMAGE` creates it; "
-            "`--image IMAGE` runs the command in a new container",
-        ),
-    )
+    selector, creates = f"{host}/{typed}", f"`jlr start {host} {typed} --image IMAGE` creates it"
+    hint = f"{creates}; `--image IMAGE` runs the command in a new container"
+    hint = hint_of_missing(sessions.load_all(), selector, hint)
+    raise NotFound(f"the container `{typed}` is missing", hint=hint)
 
 
 def _plan(

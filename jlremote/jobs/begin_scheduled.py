@@ -49,7 +49,14 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         raise
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
-    begun = Job("", "waiting", plan.shown, since=time.time(), gpus=plan.asked, remove=plan.remove)
+    begun = Job(
+        "",
+        "waiting",
+        plan.shown,
+        since=time.time(),
+        gpus=how.resources.gres or "",
+        remove=plan.remove,
+    )
     return [
         JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_, mark=plan.mark))
         for name, id_ in zip(plan.names, ids, strict=True)
@@ -73,12 +80,8 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         private = image_definition.JOB_FOLDER + private
     elif plain:
         command = ("env", *(f"{name}={value}" for name, value in plain.items()), *command)
-    return replace(
-        new_plan(start, how, command, as_typed(request.command), private),
-        ranks=how.ranks,
-        remove=request.remove,
-        indices=indices,
-    )
+    plan = new_plan(start, how, command, as_typed(request.command), private)
+    return replace(plan, ranks=how.ranks, remove=request.remove, indices=indices)
 
 
 def new_plan(
@@ -92,7 +95,6 @@ def new_plan(
         argv=argv,
         shown=shown,
         resources=how.resources,
-        asked=how.resources.gres or "",
         workdir=None if start.runtime.has_images else start.request.options.workdir,
         modules=how.modules,
         variables=private,
@@ -134,32 +136,26 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
     if answer.status == TAKEN:
         return Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if answer.status == NO_FOLDER:
-        where = f"`{one_line(answer.stdout)}` on `{start.host.name}`"
-        return JlrError(
-            f"cannot write the job's files in {where}: {answer.complaint}", hint=DISK_HINT
-        )
+        what = f"cannot write the job's files in `{one_line(answer.stdout)}` on `{start.host.name}`"
+        return JlrError(f"{what}: {answer.complaint}", hint=DISK_HINT)
     if answer.status == UNKNOWN:
         what = f"Slurm does not answer, so it is not known whether `{start.name}` was submitted"
         hint = f"`jlr job list {start.host.name}` shows whether the job is there"
         return SchedulerSilent(what, hint=hint)
-    return _with_choices(start.host, SLURM.refusal(answer))
+    return _refusal(start.host, answer)
 
 
-def _with_choices(host: Link, error: JlrError) -> JlrError:
-    if error.hint is None:
-        asked = run_script(host, SLURM.choices())
-        error.hint = SLURM.read_choices(asked.stdout)
+def _refusal(host: Link, answer: Completed) -> JlrError:
+    error = SLURM.refusal(answer)
+    error.hint = error.hint or SLURM.read_choices(run_script(host, SLURM.choices()).stdout)
     return error
 
 
 def estimate(host: str, how: Scheduled, context: Context) -> str:
-    """Return what the scheduler says of a submission that is only tried.
-
-    Raise `JlrError` if the scheduler would refuse it.
-    """
+    """Return what the scheduler says of a submission that is tried (`JlrError`: a refusal)."""
     link = connect(link_on(host, context), context)
     trial = f"echo '#!/bin/sh' | {{\n{SLURM.estimate(how.resources)}\n}}"
     answer = run_script(link, trial)
     if answer.status != 0:
-        raise _with_choices(link, SLURM.refusal(answer))
+        raise _refusal(link, answer)
     return SLURM.read_estimate(answer)

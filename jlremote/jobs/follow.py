@@ -62,17 +62,14 @@ def follow(
     Raise `JlrError` if it is not known how the job ended, `KeyboardInterrupt` if the job was left
     by Ctrl-C.
     """
-    watch = _Watch(handle, show, context, ctrl_c)
-    way_back = (
-        f"`jlr job attach {handle.selector}` shows it again, "
-        f"`jlr job stop {handle.selector}` ends it"
-    )
+    watch, name = _Watch(handle, show, context, ctrl_c), handle.selector
+    way_back = f"`jlr job attach {name}` shows it again, `jlr job stop {name}` ends it"
     try:
         with on_ctrl_c(watch.interrupted):
             return watch.to_the_end(), watch.handle
     except (KeyboardInterrupt, SystemExit, OSError):
         stays = "stays queued" if watch.queued else "keeps running"
-        context.progress.note(f"`{handle.selector}` {stays}; {way_back}")
+        context.progress.note(f"`{name}` {stays}; {way_back}")
         raise
     except JlrError as error:
         error.hint = error.hint or way_back

@@ -131,21 +131,17 @@ def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
 
 
 def log(handle: JobHandle, show: Show, wanted: LogRequest) -> None:
-    """Show the last lines of a job's output, and with `follow` what comes until it ends.
-
-    Raise `Usage` if the job has no such log.
-    """
+    """Show the last lines of a job's output, with `follow` to its end (`Usage`: no such log)."""
     if wanted.container:
         raise Usage(f"`{handle.selector}` is a job", hint="leave out `--container`")
-    script = handle.backend.log(
-        handle.job.key, wanted.tail, follow=wanted.follow, since=wanted.since
-    )
+    key, backend = handle.job.key, handle.backend
+    script = backend.log(key, wanted.tail, follow=wanted.follow, since=wanted.since)
     with handle.host.process(script) as process:
         for stream, data in process:
             show(stream, data)
     if wanted.follow and handle.job.waits_for_gpus:
         later = handle.begun()
-        if later.job.key != handle.job.key:
+        if later.job.key != key:
             log(later, show, wanted)
 
 
@@ -171,9 +167,7 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
     On `host` all of them, else only those that were started on this laptop. Raise `JlrError` if the
     person said no.
     """
-    here = {
-        (record.host, record.name, record.mark) for record in job_records.load_all() if record.mark
-    }
+    here = {(each.host, each.name, each.mark) for each in job_records.load_all() if each.mark}
     over = [
         handle
         for link in _links(host, context)

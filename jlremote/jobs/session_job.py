@@ -59,17 +59,14 @@ def ensure(
     A job that is there is joined, however long it takes. `submitted` is called once there is a job,
     which from then on needs nothing of this command.
 
-    Raises:
-        NotFound: it has no job, and none was asked for.
-        JlrError: it ended before Jupyter listened.
-        JlrError: the scheduler refused it.
+    Raise `NotFound` if it has no job, and none was asked for; `JlrError` if the scheduler refused
+    it, or it ended before Jupyter listened.
     """
     job = read_jobs(start.host, start.name).get(start.name)
     is_new = job is None or job.over
     if is_new:
-        how = _asked_for(start, seen)
         try:
-            _submit(start, how, seen.container)
+            _submit(start, seen.container)
         except Busy:  # another laptop's
             job, is_new = read_jobs(start.host, start.name).get(start.name), False
             if job is None or job.over:
@@ -99,15 +96,12 @@ def _prove_gpus(start: StartContext) -> None:
             allocation.prove(start, given[1])
 
 
-def _asked_for(start: StartContext, seen: Survey) -> Scheduled:
-    if start.request.scheduled is not None:
-        return start.request.scheduled
-    stands = seen.container.stands if seen.container else "has no job"
-    hint = anew(start.request.host, start.name)
-    raise NotFound(f"`{start.request.host}/{start.name}` {stands}", hint=hint)
-
-
-def _submit(start: StartContext, how: Scheduled, container: Container | None) -> None:
+def _submit(start: StartContext, container: Container | None) -> None:
+    how = start.request.scheduled
+    if how is None:
+        stands = container.stands if container else "has no job"
+        hint = anew(start.request.host, start.name)
+        raise NotFound(f"`{start.request.host}/{start.name}` {stands}", hint=hint)
     if not how.by_tcp:
         _check_socket(start)
     for old in _folders(start.host, start.name).values():
@@ -135,15 +129,13 @@ def _check_socket(start: StartContext) -> None:
     """Check the length of the socket's path, before the job waits for a node (`Usage`)."""
     own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.mark}")
     path = run_script(start.host, f'printf %s "{SERVERS}"{own}').stdout
-    more = len(path.encode()) - _SOCKET_BYTES
-    if more <= 0:
-        return
-    raise Usage(
-        f"cannot make a unix socket for `{start.name}`: its path is {more} bytes longer than the "
-        f"{_SOCKET_BYTES} that are possible: `{one_line(path)}`",
-        hint=f"`jlr start {start.request.host} {start.name} --slurm --reach tcp …` needs none; a "
-        "shorter name may leave room for one",
-    )
+    if (more := len(path.encode()) - _SOCKET_BYTES) > 0:
+        raise Usage(
+            f"cannot make a unix socket for `{start.name}`: its path is {more} bytes longer than "
+            f"the {_SOCKET_BYTES} that are possible: `{one_line(path)}`",
+            hint=f"`jlr start {start.request.host} {start.name} --slurm --reach tcp …` needs none; "
+            "a shorter name may leave room for one",
+        )
 
 
 def _with_image(start: StartContext, how: Scheduled, container: Container | None) -> StartContext:
@@ -181,10 +173,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
 def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
     """Return a session's job, and the plan of a job that follows it with the same requests.
 
-    Raises:
-        NotFound: it has no job.
-        Busy: another one follows it already.
-        JlrError: its plan is not there.
+    Raise `NotFound` if it has no job, `Busy` if another one follows it already.
     """
     folders = _folders(host, name)
     job, after = folders.get(name), folders.get(name + FOLLOWS)
@@ -201,10 +190,8 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
     resources = replace(
         plan.resources, arguments=(*begins, *(() if job.over else SLURM.after(job.job)))
     )
-    mark = secrets.token_hex(6)
-    return job, replace(
-        plan, name=name + FOLLOWS, mark=mark, replaces=plan.name, resources=resources
-    )
+    plan = replace(plan, name=name + FOLLOWS, replaces=plan.name, resources=resources)
+    return job, replace(plan, mark=secrets.token_hex(6))
 
 
 def kept_plan(host: Host, name: str) -> ScheduledPlan:
@@ -325,10 +312,7 @@ def _failed(start: StartContext, job: Job) -> JlrError:
 
 
 def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> list[str]:
-    """Cancel the session's job, and nothing else; return what was done.
-
-    Raise `JlrError` if it does not end.
-    """
+    """Cancel the session's job, and return what was done (`JlrError`: it does not end)."""
     server = f'"{SERVERS}"/{shlex.quote(name)}'
     mark = f"umask 077; mkdir -p {server} && echo stopped >{server}/ended\n"
     done = []
@@ -337,10 +321,9 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
         live = [job for job in _folders(host, name).values() if not job.over]
         if not live:
             break
-        stopping = SESSIONS.stop(live[0].name, force=request.force)
         not_stopped = f"{{ status=$?; rm -f {server}/ended; exit $status; }}"
-        stopping = f"{mark}(\n{stopping}) || {not_stopped}"
-        ended = run_script(host, stopping, timeout=STOP_SECONDS)
+        stopping = f"(\n{SESSIONS.stop(live[0].name, force=request.force)}) || {not_stopped}"
+        ended = run_script(host, mark + stopping, timeout=STOP_SECONDS)
         if ended.status != 0:
             raise JlrError(f"cannot cancel the job of `{name}`: {one_line(ended.complaint)}")
         done.append(f"cancelled job {live[0].job}")
