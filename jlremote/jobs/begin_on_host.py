@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from jlremote.containers import image_definition, new_container
 from jlremote.containers.host_folders import prepared
-from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.gpus import allocation, leases, wait
+from jlremote.errors import Busy, NotFound, Usage
+from jlremote.gpus import allocation, leases
 from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.gpus.wait import launched
 from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jobs.command_file import as_typed
@@ -20,9 +21,8 @@ from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import host_word
 from jlremote.place.host import kept_jobs, process_mark
-from jlremote.place.host.contract import Completed, Steps, attempt, run_script, understood
+from jlremote.place.host.contract import Completed, Steps, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
@@ -31,14 +31,11 @@ from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import JOB_LABEL, Attachment, Container, ContainerSpec
 from jlremote.place.runtimes.scripts import packages, variables
-from jlremote.remote.sending import NO_PYTHON, OLDEST
 from jlremote.selection import naming
 from jlremote.selection.host_search import running
-from jlremote.text import one_line
 from jlremote.untrusted import document, whole_number
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
-DISK_HINT = "`df -h ~`, `df -i ~` and `quota -s` there show what is full, `mount` what is read-only"
 _NO_INIT = 123  # the exit status where the engine has no program for `--init`
 
 
@@ -253,33 +250,6 @@ def _plan(
         remove=request.remove,
         wait=gpus.wait,
     )
-
-
-def launched(start: StartContext, plan: ProcessPlan) -> Completed:
-    """Launch a job; return what the host said.
-
-    Raise `Busy` if there is a job of that name, `JlrError` if the host cannot launch it.
-    """
-    host = start.request.host
-    start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, plan.mark))
-    done = run_script(start.host, kept_jobs.launch(plan))
-    if done.status == kept_jobs.TAKEN:
-        raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
-    if done.status == NO_PYTHON and plan.wait is not None:
-        raise wait.no_python(host)
-    if done.status == NO_PYTHON:
-        oldest = ".".join(map(str, OLDEST))
-        where = host_word(host) if plan.container is None else f"{host}/{plan.container}"
-        hint = f"`jlr shell {where} --keep -- COMMAND` runs it in tmux"
-        raise NotFound(f"`jlr run` needs Python {oldest} or later on `{host}`", hint=hint)
-    if done.status == kept_jobs.NO_FOLDER:
-        what = f"cannot write the job's files in your home on `{host}`: {done.complaint}"
-        raise JlrError(what, hint=DISK_HINT)
-    if done.status != 0:
-        raise JlrError(f"cannot start the job: {done.complaint}")
-    if plan.wait is not None:
-        start.note(f"`{start.name}` waits on the host: {one_line(plan.wait['why'])}")
-    return done
 
 
 def session(request: RunRequest) -> SessionRecord | None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, Unreachable
+from jlremote.gpus.wait import DISK_HINT
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
-from jlremote.jobs.begin_on_host import ANOTHER_NAME, DISK_HINT
+from jlremote.jobs.begin_on_host import ANOTHER_NAME
 from jlremote.jobs.command_file import as_typed
 from jlremote.jobs.known_jobs import SCHEDULED, JobHandle
 from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs

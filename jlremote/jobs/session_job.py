@@ -15,10 +15,10 @@ from jlremote.containers import image_definition, jupyter_launch, recording
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.forwards import local_ports
 from jlremote.gpus import allocation
+from jlremote.gpus.wait import DISK_HINT
 from jlremote.hosts.requests import Scheduled, StartContext, StopRequest
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jobs import begin_scheduled
-from jlremote.jobs.begin_on_host import DISK_HINT
 from jlremote.jobs.follow import reached, wait_begun
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
