@@ -67,12 +67,9 @@ def take(
     """Choose the requested GPUs and lease them; `within` limits a job to a container's own.
 
     `of` is a session that was defined with them, and gets its next server. With `holds` the next
-    start of the session may take over what this one has waited for.
-
-    Raises:
-        Busy: they are in use; names the users of each.
-        NotFound: the host has no such GPU.
-        CannotAsk: only jlr can choose, and the host cannot say which are free.
+    start of the session may take over what this one has waited for. Raise `Busy` with the users of
+    each if they are in use, `NotFound` if the host has no such GPU, and `CannotAsk` if only jlr can
+    choose, and the host cannot say which are free.
     """
     request = start.request
     asked = None if request.gpus is None else parse_request(request.gpus)
@@ -142,10 +139,8 @@ def take_or_promise(
 def take_again(start: StartContext, container: Container) -> AllocatedGpus:
     """Lease the GPUs that jlr chose for a container at its creation, for its next start.
 
-    Raises:
-        Busy: they are in use.
-        NotFound: one of them is gone.
-        JlrError: the engine would give it others.
+    Raise `Busy` if they are in use, `NotFound` if one is gone, `JlrError` if the engine would give
+    it others.
     """
     uuids = _given(container)
     if not uuids:

@@ -95,14 +95,10 @@ class Chosen:
 def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) -> Chosen:
     """Return the devices for a request of kind `free` or `named`; `share` allows those in use.
 
-    The inventory is without the leases of this start.
-
-    Raises:
-        Busy: the devices are in use, or too few are free; names the users of each.
-        CannotTell: free ones are asked for, and the host does not tell which are.
-        JlrError: a named GPU fails.
-        NotFound: the host has no such devices.
-        Usage: the names mix GPUs and MIG devices.
+    The inventory is without the leases of this start. Raise `Busy` with the users of each if the
+    devices are in use, or too few are free; `CannotTell` if the host does not tell which are free;
+    `JlrError` if a named GPU fails; `NotFound` if the host has no such devices; and `Usage` if the
+    names mix GPUs and MIG devices.
     """
     if wanted.kind == "free":
         return _free(wanted.count, inventory, host, share=share)
@@ -117,10 +113,7 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
 
 
 def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
-    """Refuse to take GPUs that earlier starts in the queue wait for; `word` is this start's place.
-
-    Raise `Busy` with their names.
-    """
+    """Raise `Busy` if earlier starts in the queue wait for the GPUs; `word` is this one's place."""
     earlier = ahead(inventory.queue, word)
     free = sum(not device.in_use for device in inventory.devices)
     if earlier and free - count < sum(start.count for start in earlier):

@@ -225,12 +225,8 @@ def host_of_pool(
     `flags` are `gpus` and `share-gpus` of the command line; a host that cannot give the GPUs is not
     taken. With `or_latest`, no `container` means the latest session of the pool that is known here.
     With `waits`, a host where the GPUs are only in use is taken too: the one with the least queue.
-
-    Raises:
-        Busy: no host of the pool can give the GPUs.
-        NotFound: there is no such pool.
-        Usage: several hosts have the container.
-        JlrError: no host of the pool answers.
+    Raise `NotFound` if there is no such pool, `Usage` if several hosts have the container, `Busy`
+    if no host can give the GPUs, and `JlrError` if none answers.
     """
     hosts = settings.load().pool(pool)
     known = [r for r in sessions.load_all() if r.host in hosts]
@@ -289,7 +285,7 @@ def _roomiest(
             if isinstance(error, Busy) and isinstance(there, Inventory):
                 queues[one.host] = sum(start.count for start in there.queue)
     if waits and queues and not free:
-        return min(queues, key=lambda host: queues[host])
+        return min(queues, key=queues.__getitem__)
     if not free:
         hint = f"`jlr gpus {pool} --watch` shows when some become free"
         raise Busy(f"no host of `{pool}` can give the GPUs: {'; '.join(refused)}", hint=hint)

@@ -142,12 +142,10 @@ def read_mig(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
 def _described(part: Device, gpu: Xml.Element) -> Device:
     for device in gpu.iterfind("mig_devices/mig_device"):
         if device.findtext("index", "").strip() == part.place:
-            return replace(
-                part,
-                memory_used=_mebibytes(device.findtext("fb_memory_usage/used")),
-                memory_total=_mebibytes(device.findtext("fb_memory_usage/total")),
-                processes=tuple(_processes(gpu, _instance(device))),
-            )
+            kinds = ("used", "total")
+            used, total = (_mebibytes(device.findtext(f"fb_memory_usage/{one}")) for one in kinds)
+            processes = tuple(_processes(gpu, _instance(device)))
+            return replace(part, memory_used=used, memory_total=total, processes=processes)
     return part
 
 
@@ -191,10 +189,7 @@ class NvidiaSmiSilent(CannotAsk):
 
 
 def read(output: str, host: str, within: RunningContainer | None = None) -> Inventory:
-    """Return the GPUs from the snapshot script's output, or only those of a container.
-
-    Raise `CannotAsk` if `nvidia-smi` is missing, fails, or does not answer in its own form.
-    """
+    """Return the GPUs from a snapshot, or those of a container (`CannotAsk`: it has no answer)."""
     told = [(name.strip(), fields[:-1]) for name, *fields in contract.records(output)]
     records = dict(told)
     if "host" not in records:
@@ -371,8 +366,7 @@ class _Reading:
 
 
 def _row(line: str, fields: str) -> dict[str, str] | None:
-    names = fields.split(",")
-    values = [value.strip() for value in line.split(",")]
+    names, values = fields.split(","), [value.strip() for value in line.split(",")]
     if len(values) != len(names) or count(values[0]) is None:
         return None
     return dict(zip(names, values))  # noqa: B905  # Python 3.8 has no `strict`

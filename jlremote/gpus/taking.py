@@ -85,12 +85,9 @@ def take(
     """Choose and lease GPUs, again if another start leased the same at the same moment.
 
     `word` names the place in the queue, `None` for none; `inventory` is a snapshot of a moment ago.
-    `about_to_lease` is called with each lease before it is made.
-
-    Raises:
-        Busy: the GPUs are in use, or others wait for them.
-        NotFound: the host has no such GPU.
-        CannotAsk: the host cannot say which are free.
+    `about_to_lease` is called with each lease before it is made. Raise `Busy` if the GPUs are in
+    use, or others wait for them, `NotFound` if the host has no such GPU, and `CannotAsk` if it
+    cannot say which are free.
     """
     for left in reversed(range(TRIES)):
         inventory = inventory or ask(wish.host, wish.engines, within=wish.within)

@@ -34,12 +34,10 @@ from jlremote.selection import naming
 
 
 def run(request: RunRequest, context: Context) -> list[JobHandle]:
-    """Begin a job and return it, or the jobs of an array.
+    """Begin a job and return it, or the jobs of an array; a failure leaves nothing behind.
 
-    Raises:
-        Usage: it is not given where to run.
-        Busy: there is a job, a session or a container of that name.
-        JlrError: it could not begin; nothing of it is left behind.
+    Raise `Usage` if it is not given where to run, `Busy` if a job, a session or a container has
+    that name.
     """
     typed = request.wanted.container or _name(request.command)
     runtime = check(request)

@@ -43,12 +43,8 @@ def begin_container(start: StartContext, request: RunRequest) -> tuple[StartCont
     """Run a command as the main process of a new container.
 
     Return the context that created it, and the script that starts it in a terminal; that is empty
-    for a job that runs.
-
-    Raises:
-        Busy: there is a container of that name.
-        Usage: nothing would keep what it prints.
-        JlrError: it could not begin; the rollback of `start` removes what is left.
+    for a job that runs. Raise `Busy` if there is a container of that name, `Usage` if nothing would
+    keep what it prints. The rollback of `start` removes what a failure leaves.
     """
     if start.request.options.keeps_no_log:
         hint = "leave it out after `--`, and in `engine-arguments` of the settings"

@@ -35,13 +35,7 @@ _SUBMIT_SECONDS = 120.0
 
 
 def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobHandle]:
-    """Submit a job, or an array, and return its jobs as before anything is known of them.
-
-    Raises:
-        Busy: there is a job of that name.
-        SchedulerSilent: it is not known whether it was submitted.
-        JlrError: the scheduler refused it.
-    """
+    """Submit a job, or an array; return its jobs as before anything is known. See `submit`."""
     try:
         plan = _plan(start, request, how)
     except EngineMissing as missing:
@@ -50,16 +44,10 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         raise
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
-    begun = Job(
-        "",
-        "waiting",
-        plan.shown,
-        since=time.time(),
-        gpus=how.resources.gres or "",
-        remove=plan.remove,
-    )
+    begun = Job("", "waiting", plan.shown, since=time.time(), remove=plan.remove)
+    begun = replace(begun, gpus=how.resources.gres, mark=plan.mark)
     return [
-        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_, mark=plan.mark))
+        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_))
         for name, id_ in zip(plan.names, ids, strict=True)
     ]
 
@@ -107,12 +95,9 @@ def new_plan(
 def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:
     """Submit a job and return its id; the rollback of `start` cancels it.
 
-    The script is run again where its answer was lost; it submits once.
-
-    Raises:
-        Busy: there is a job of that name.
-        SchedulerSilent: it is not known whether it was submitted.
-        JlrError: the scheduler refused it.
+    The script is run again where its answer was lost; it submits once. Raise `Busy` if there is a
+    job of that name, `SchedulerSilent` if it is not known whether it was submitted, and `JlrError`
+    if the scheduler refused it.
     """
     start.undo.callback(attempt, start.host, jobs.take_back(plan))
     script, pauses = jobs.submit(plan), iter(PAUSES)

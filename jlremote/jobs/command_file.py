@@ -27,10 +27,7 @@ def _begin() -> tuple[str, ...]:
 def notebook_command(
     notebook: str, kernel: str | None, parameters: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the command that runs a notebook.
-
-    Raise `Usage` if it is no notebook, or a parameter has no name.
-    """
+    """Return the command that runs a notebook (`Usage`: it is none, or a parameter has no name)."""
     if not notebook.endswith(".ipynb"):
         hint = f"put a command after `--`: `-- {notebook}`"
         raise Usage(f"`{notebook}` is not a notebook (.ipynb)", hint=hint)

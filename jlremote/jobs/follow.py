@@ -200,10 +200,7 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
 
 
 def wait_begun(handle: JobHandle, note: Note) -> None:
-    """Wait until a job begins or ends; note why it waits, whenever that or its place changes.
-
-    Raise `Unreachable` if the connection broke.
-    """
+    """Wait until a job begins or ends, and note why (`Unreachable`: the connection broke)."""
     backend, noted = handle.backend, ""
     assert not isinstance(backend, ContainerJobs), "such a job waits as a process"
     for printed in groups(handle.host, backend.waiting(handle.job.key)):
@@ -263,11 +260,8 @@ def attach(
     """Connect the terminal to a job that runs, or start it there; again after each loss.
 
     Return its exit code and `True`, or 0 and `False` if it was left running, by the keys that
-    detach or by `~.`.
-
-    Raises:
-        JlrError: the job could not be started; it is deleted.
-        LinkLost: the connection was ended on purpose; the job goes on.
+    detach or by `~.`. A job that cannot be started is deleted (`JlrError`). `LinkLost` means that
+    the connection was ended on purpose; the job goes on.
     """
     selector, first = handle.selector, handle.job.state == "created"
     again = f"`jlr job attach {selector}` attaches again"

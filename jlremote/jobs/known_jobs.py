@@ -139,10 +139,8 @@ def log(handle: JobHandle, show: Show, wanted: LogRequest) -> None:
     with handle.host.process(script) as process:
         for stream, data in process:
             show(stream, data)
-    if wanted.follow and handle.job.waits_for_gpus:
-        later = handle.begun()
-        if later.job.key != key:
-            log(later, show, wanted)
+    if wanted.follow and handle.job.waits_for_gpus and (later := _begun(handle)) is not None:
+        log(later, show, wanted)
 
 
 def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
@@ -164,8 +162,7 @@ def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
 def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
     """Delete one's own jobs that are over, with their output; return their names.
 
-    On `host` all of them, else only those that were started on this laptop. Raise `JlrError` if the
-    person said no.
+    On `host` all of them, else those that were started on this laptop (`JlrError`: a no).
     """
     here = {(each.host, each.name, each.mark) for each in job_records.load_all() if each.mark}
     over = [
@@ -184,10 +181,7 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
 
 
 def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]:
-    """Stop a job and return what was done: SIGTERM, then SIGKILL, at once by `force`.
-
-    Raise `JlrError` if it does not end, or the person said no.
-    """
+    """Stop a job, at once by `force`; return what was done (`JlrError`: it goes on, or a no)."""
     state = "waiting" if handle.job.waits_for_gpus else "running"
     runs = f"the {state} job {handle.selector}: {one_line(handle.job.command)}"
     losses = [runs] if request.destroys and not handle.job.over else []

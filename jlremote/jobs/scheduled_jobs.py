@@ -290,10 +290,7 @@ cat "$directory/id"
 
 
 def _job(
-    fields: list[str],
-    queue: Mapping[str, QueuedJob],
-    ends: Mapping[str, str],
-    silence: str | None,
+    fields: list[str], queue: Mapping[str, QueuedJob], ends: Mapping[str, str], silence: str | None
 ) -> Job:
     name, command, asked, remove, mark, id_, submitted, began, exit_, ending, log, old = fields
     id_ = id_.strip()

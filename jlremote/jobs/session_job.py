@@ -171,10 +171,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
 
 
 def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
-    """Return a session's job, and the plan of a job that follows it with the same requests.
-
-    Raise `NotFound` if it has no job, `Busy` if another one follows it already.
-    """
+    """Return a session's job and its successor's plan (`NotFound`: no job; `Busy`: it has one)."""
     folders = _folders(host, name)
     job, after = folders.get(name), folders.get(name + FOLLOWS)
     if job is None or job.job is None:
