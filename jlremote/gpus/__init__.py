@@ -4,8 +4,8 @@ Read `allocation` (the story of `--gpus`) and `wait` (`--wait`). `snapshot` asks
 the answer into an `inventory`, with what engines and Slurm gave to others (`assigned`). `choice`
 parses `--gpus` and chooses; `leases` reserve the choice and order the starts that wait. `taking`
 does both, on the laptop and in `waiter_program`, which waits on the host: one rule in both places.
-`proof` shows that a container has its GPUs. `host_gpus` and `pool_gpus` serve `jlr gpus`, and
-choose the host of a pool.
+`proof` shows that a container has its GPUs. `host_gpus` serves `jlr gpus`, and chooses the host of
+a pool.
 
 A GPU is in use if it has a process, more memory in use than an idle one, or a reservation: by jlr
 (a lease, a container's label), by an engine for a container that runs, or by Slurm. A container

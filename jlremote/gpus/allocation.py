@@ -23,7 +23,7 @@ from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL, shortened
 from jlremote.place.runtimes.engine.kinds import Engine
-from jlremote.place.runtimes.runtime import Attachment, Container, Runtime
+from jlremote.place.runtimes.runtime import Attachment, Container
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,7 @@ class AllocatedGpus:
 
 
 def by_uuid(start: StartContext) -> StartContext:
-    """Return the start with its GPUs named by UUID, as indices change at a reboot.
-
-    Raises:
-        NotFound: the host has no such GPU.
-    """
+    """Return the start with its GPUs by UUID, as indices change (`NotFound`: there are none)."""
     gpus = start.request.gpus
     if gpus is None or start.runtime.in_jobs or parse_request(gpus).kind != "named":
         return start
@@ -71,12 +67,9 @@ def take(
     """Choose the requested GPUs and lease them; `within` limits a job to a container's own.
 
     `of` is a session that was defined with them, and gets its next server. With `holds` the next
-    start of the session may take over what this one has waited for.
-
-    Raises:
-        Busy: they are in use; names the users of each.
-        NotFound: the host has no such GPU.
-        CannotAsk: only jlr can choose, and the host cannot say which are free.
+    start of the session may take over what this one has waited for. Raise `Busy` with the users of
+    each if they are in use, `NotFound` if the host has no such GPU, and `CannotAsk` if only jlr can
+    choose, and the host cannot say which are free.
     """
     request = start.request
     asked = None if request.gpus is None else parse_request(request.gpus)
@@ -99,8 +92,7 @@ def take(
 def within(start: StartContext, container: Container) -> RunningContainer | None:
     """Return the container that limits a job in it to its own GPUs, `None` without an engine.
 
-    Raises:
-        Usage: it has no GPUs, or a scheduler gives them.
+    Raise `Usage` if it has no GPUs, or a scheduler gives them.
     """
     gpus = start.request.gpus
     asked = None if gpus is None else parse_request(gpus)
@@ -147,10 +139,8 @@ def take_or_promise(
 def take_again(start: StartContext, container: Container) -> AllocatedGpus:
     """Lease the GPUs that jlr chose for a container at its creation, for its next start.
 
-    Raises:
-        Busy: they are in use.
-        NotFound: one of them is gone.
-        JlrError: the engine would give it others.
+    Raise `Busy` if they are in use, `NotFound` if one is gone, `JlrError` if the engine would give
+    it others.
     """
     uuids = _given(container)
     if not uuids:
@@ -164,11 +154,9 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
         )
         return AllocatedGpus()
     except Busy as busy:
-        raise Busy(
-            f"the GPUs of the container `{container.name}` are in use by others: {busy.message}",
-            hint="`--share-gpus` starts it nevertheless"
-            + start.way_to_delete(container, "and a new start gets other GPUs"),
-        ) from busy
+        what = f"the GPUs of the container `{container.name}` are in use by others: {busy.message}"
+        deletes = start.way_to_delete(container, "and a new start gets other GPUs")
+        raise Busy(what, hint=f"`--share-gpus` starts it nevertheless{deletes}") from busy
 
 
 def _refuse_others(
@@ -182,9 +170,8 @@ def _refuse_others(
     if gone := [uuid for uuid in uuids if uuid not in there]:
         failed = {gpu.whole.uuid for gpu in inventory.gpus if gpu.failed}
         fails = " (its driver answers with an error)" if failed.intersection(gone) else ""
-        raise NotFound(
-            f"{what} was given {', '.join(gone)}{fails}, which `{host}` no longer has", hint=hint
-        )
+        what = f"{what} was given {', '.join(gone)}{fails}, which `{host}` no longer has"
+        raise NotFound(what, hint=hint)
     gets = resolved(container.engine_gpus, inventory.gpus)
     if gets and set(gets) != set(uuids):
         raise JlrError(
@@ -205,7 +192,7 @@ def planned(start: StartContext) -> AllocatedGpus:
         return AllocatedGpus()
     asked = parse_request(start.request.gpus)
     if not asked.chosen:
-        return _plain(asked, start.runtime)
+        return _as_asked(start, asked)
     try:
         inventory = ask(start.host)
     except CannotAsk:
@@ -270,8 +257,7 @@ def prove(start: StartContext, engine: str | None, has: str | None = None) -> No
         start.note(f"the GPUs of `{start.name}` could not be checked: {failure.message}")
         return
     done, asked = told["script"], proof.requested(engine, told["on host"].stdout)
-    # A container without a shell, or one that has ended, is told by the steps that follow.
-    if done.status != 0:
+    if done.status != 0:  # the steps that follow tell of no shell, or of a container that ended
         return
     what = "container" if start.runtime.has_containers else "session"
     sees, why = proof.seen(done.stdout, asked)
@@ -289,14 +275,12 @@ def prove(start: StartContext, engine: str | None, has: str | None = None) -> No
 
 def exports(taken: AllocatedGpus) -> str:
     """Return the shell text that sets the variables of a server without a container."""
-    return "".join(
-        f"export {command_line((f'{name}={value}',))}\n"
-        for name, value in taken.environment.items()
-    )
+    texts = (command_line((f"{name}={value}",)) for name, value in taken.environment.items())
+    return "".join(f"export {text}\n" for text in texts)
 
 
 def _as_asked(
-    start: StartContext, asked: GpuRequest, within: RunningContainer | None
+    start: StartContext, asked: GpuRequest, within: RunningContainer | None = None
 ) -> AllocatedGpus:
     if asked.kind == "all":
         with suppress(JlrError):
@@ -306,10 +290,6 @@ def _as_asked(
                 start.note(f"`all` takes GPUs that others use: {users}")
             if failed := [gpu.whole for gpu in inventory.gpus if gpu.failed]:
                 start.note(f"`all` takes {place_names(failed)}, too, which has failed")
-    return _plain(asked, start.runtime)
-
-
-def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
     if asked.kind == "none":
         # NVIDIA's images request all GPUs, and get them if NVIDIA's runtime is the default.
         return AllocatedGpus(
@@ -317,11 +297,9 @@ def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
             environment={"CUDA_VISIBLE_DEVICES": ""},
             in_container=("NVIDIA_VISIBLE_DEVICES=void",),
         )
-    if asked.kind == "engine" and not runtime.has_containers:
-        raise Usage(
-            f"`--gpus {asked.text}` needs a container engine",
-            hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs without containers, too",
-        )
+    if asked.kind == "engine" and not start.runtime.has_containers:
+        hint = "`--gpus` takes `auto`, `2`, `0,3` or UUIDs without containers, too"
+        raise Usage(f"`--gpus {asked.text}` needs a container engine", hint=hint)
     return AllocatedGpus(engine=asked.text, shown=asked.text)
 
 

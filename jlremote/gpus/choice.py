@@ -47,10 +47,8 @@ def parse_request(text: str) -> GpuRequest:
     if counted := re.fullmatch(r"(?:count=|auto:)?(\d{1,4})|auto", bare):
         if count := int(counted[1] or 1):
             return GpuRequest("free", bare, count=count)
-        raise Usage(
-            f"`--gpus {bare}` is a count; the first GPU is `--gpus device=0`",
-            hint="`--gpus none` takes no GPU",
-        )
+        hint = "`--gpus none` takes no GPU"
+        raise Usage(f"`--gpus {bare}` is a count; the first GPU is `--gpus device=0`", hint=hint)
     if all(_NAME.fullmatch(name) for name in names):
         return GpuRequest("named", bare, names=names)
     if re.match(r"[\"a-z]+=[^\s=]", bare):
@@ -97,14 +95,10 @@ class Chosen:
 def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) -> Chosen:
     """Return the devices for a request of kind `free` or `named`; `share` allows those in use.
 
-    The inventory is without the leases of this start.
-
-    Raises:
-        Busy: the devices are in use, or too few are free; names the users of each.
-        CannotTell: free ones are asked for, and the host does not tell which are.
-        JlrError: a named GPU fails.
-        NotFound: the host has no such devices.
-        Usage: the names mix GPUs and MIG devices.
+    The inventory is without the leases of this start. Raise `Busy` with the users of each if the
+    devices are in use, or too few are free; `CannotTell` if the host does not tell which are free;
+    `JlrError` if a named GPU fails; `NotFound` if the host has no such devices; and `Usage` if the
+    names mix GPUs and MIG devices.
     """
     if wanted.kind == "free":
         return _free(wanted.count, inventory, host, share=share)
@@ -112,26 +106,20 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
     _refuse_mixed(found, host)
     busy = {device.uuid: device for device in found if device.in_use}
     if busy and not share:
-        raise Busy(
-            f"in use on `{inventory.place(host)}`: {users_of_all(busy.values(), inventory.now)}",
-            hint=f"`--gpus auto` takes a free one; {SHARE}",
-        )
+        what = f"in use on `{inventory.place(host)}`: {users_of_all(busy.values(), inventory.now)}"
+        hint = f"`--gpus auto` takes a free one; {SHARE}"
+        raise Busy(what, hint=hint)
     return _chosen(found)
 
 
 def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
-    """Refuse to take GPUs that earlier starts in the queue wait for; `word` is this start's place.
-
-    Raises:
-        Busy: names those starts.
-    """
+    """Raise `Busy` if earlier starts in the queue wait for the GPUs; `word` is this one's place."""
     earlier = ahead(inventory.queue, word)
     free = sum(not device.in_use for device in inventory.devices)
     if earlier and free - count < sum(start.count for start in earlier):
-        raise Busy(
-            f"others already wait for GPUs of `{host}`: {in_line(earlier, inventory.now)}",
-            hint="`--wait` joins the queue behind them",
-        )
+        what = f"others already wait for GPUs of `{host}`: {in_line(earlier, inventory.now)}"
+        hint = "`--wait` joins the queue behind them"
+        raise Busy(what, hint=hint)
 
 
 def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen:
@@ -144,14 +132,11 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
         failed = ", ".join(str(gpu.index) for gpu in inventory.gpus if gpu.failed)
         fails = f" besides GPU {failed}, whose driver reports an error"
         gpus = f"{len(whole)} GPU{'s' * (len(whole) != 1)}{divided}{fails if failed else ''}"
-        raise NotFound(
-            f"`{inventory.place(host)}` has {gpus}, and {count} were asked for",
-            hint=_available(inventory, host),
-        )
+        what = f"`{inventory.place(host)}` has {gpus}, and {count} were asked for"
+        hint = _available(inventory, host)
+        raise NotFound(what, hint=hint)
     # The sort is stable, so of equal devices the first is taken; devices in use come last.
-    by_room = [
-        sorted(kind, key=lambda device: (device.in_use, -device.memory_free)) for kind in enough
-    ]
+    by_room = [sorted(kind, key=lambda one: (one.in_use, -one.memory_free)) for kind in enough]
     taken = min((kind[:count] for kind in by_room), key=_in_use)
     if not share and _in_use(taken):
         raise _too_few_free(count, min(enough, key=_in_use), inventory, host)
@@ -198,10 +183,8 @@ def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
 def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device, ...]:
     found = called(name, inventory.gpus)
     if len(found) != 1:
-        raise NotFound(
-            f"there is no GPU `{name}` on `{inventory.place(host)}`",
-            hint=_available(inventory, host),
-        )
+        hint = _available(inventory, host)
+        raise NotFound(f"there is no GPU `{name}` on `{inventory.place(host)}`", hint=hint)
     [(gpu, devices)] = found
     if gpu.failed:
         raise JlrError(
@@ -211,10 +194,9 @@ def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device,
             "or a reboot may mend it. `--gpus auto` takes another one",
         )
     if not devices:
-        raise NotFound(
-            f"GPU {gpu.index} of `{host}` is in MIG mode and has no MIG devices",
-            hint="`nvidia-smi mig -cgi … -C` on the host makes them; this needs root",
-        )
+        what = f"GPU {gpu.index} of `{host}` is in MIG mode and has no MIG devices"
+        hint = "`nvidia-smi mig -cgi … -C` on the host makes them; this needs root"
+        raise NotFound(what, hint=hint)
     return devices
 
 
@@ -226,8 +208,5 @@ def _chosen(devices: Collection[Device]) -> Chosen:
 
 
 def _available(inventory: Inventory, host: str) -> str:
-    names = ", ".join(
-        f"{device.place} ({device.uuid})" if device.is_part else device.place
-        for device in inventory.devices
-    )
-    return f"`jlr gpus {host}` shows its GPUs: {names or 'none'}"
+    names = [f"{d.place} ({d.uuid})" if d.is_part else d.place for d in inventory.devices]
+    return f"`jlr gpus {host}` shows its GPUs: {', '.join(names) or 'none'}"

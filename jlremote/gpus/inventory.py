@@ -265,9 +265,7 @@ def users(device: Device, now: float) -> str:
         for claim in device.claims
         if claim.kind != "all" and claim.name not in containers
     ]
-    if not told:
-        told = [f"{size(device.memory_used)} held by an invisible process"]
-    return ", ".join(told)
+    return ", ".join(told) or f"{size(device.memory_used)} held by an invisible process"
 
 
 def users_of_all(devices: Iterable[Device], now: float) -> str:

@@ -114,10 +114,9 @@ def _renew(names: Iterable[str]) -> str:
 
     Without `-T`, `mv` would move into a folder of the old target's name.
     """
-    return "".join(
-        f'ln -s "$target" {new} && {{ mv -fT {new} {old} || mv -f {new} {old}; }}\n'
-        for new, old in ((shlex.quote(f"new-{name}"), shlex.quote(name)) for name in names)
-    )
+    pairs = ((shlex.quote(f"new-{name}"), shlex.quote(name)) for name in names)
+    step = 'ln -s "$target" {0} && {{ mv -fT {0} {1} || mv -f {0} {1}; }}\n'
+    return "".join(step.format(new, old) for new, old in pairs)
 
 
 def release(lease: Lease) -> str:

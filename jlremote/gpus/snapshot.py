@@ -142,12 +142,10 @@ def read_mig(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
 def _described(part: Device, gpu: Xml.Element) -> Device:
     for device in gpu.iterfind("mig_devices/mig_device"):
         if device.findtext("index", "").strip() == part.place:
-            return replace(
-                part,
-                memory_used=_mebibytes(device.findtext("fb_memory_usage/used")),
-                memory_total=_mebibytes(device.findtext("fb_memory_usage/total")),
-                processes=tuple(_processes(gpu, _instance(device))),
-            )
+            kinds = ("used", "total")
+            used, total = (_mebibytes(device.findtext(f"fb_memory_usage/{one}")) for one in kinds)
+            processes = tuple(_processes(gpu, _instance(device)))
+            return replace(part, memory_used=used, memory_total=total, processes=processes)
     return part
 
 
@@ -191,20 +189,14 @@ class NvidiaSmiSilent(CannotAsk):
 
 
 def read(output: str, host: str, within: RunningContainer | None = None) -> Inventory:
-    """Return the GPUs from the snapshot script's output, or only those of a container.
-
-    Raises:
-        CannotAsk: `nvidia-smi` is missing, fails, or does not answer in its own form.
-    """
+    """Return the GPUs from a snapshot, or those of a container (`CannotAsk`: it has no answer)."""
     told = [(name.strip(), fields[:-1]) for name, *fields in contract.records(output)]
     records = dict(told)
     if "host" not in records:
         raise CannotAsk(f"`{host}` did not answer about its GPUs")
     if "missing" in records:
-        raise NvidiaSmiMissing(
-            f"there is no `nvidia-smi` on `{host}`",
-            hint=f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it",
-        )
+        hint = f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it"
+        raise NvidiaSmiMissing(f"there is no `nvidia-smi` on `{host}`", hint=hint)
     try:
         with understood("`nvidia-smi`"):
             found_leases = [fields for name, fields in told if name == "lease"]
@@ -303,10 +295,8 @@ class _Reading:
         said = complaints[0].rstrip(".") if complaints else f"exit status {status}"
         if status in _NO_SUCH_FILE:
             return CannotAsk(f"`nvidia-smi` on `{self.host}` cannot be run: {said}")
-        return CannotAsk(
-            f"`nvidia-smi` on `{self.host}` lists no GPUs: {said}",
-            hint="try it there by hand; the driver may not be loaded, or was updated since boot",
-        )
+        hint = "try it there by hand; the driver may not be loaded, or was updated since boot"
+        return CannotAsk(f"`nvidia-smi` on `{self.host}` lists no GPUs: {said}", hint=hint)
 
     def _gpu(
         self, row: Mapping[str, str], processes: Processes, layout: Mapping[str, tuple[Device, ...]]
@@ -351,8 +341,7 @@ class _Reading:
 
     def _processes(self) -> Processes:
         found: dict[str, list[GpuProcess]] = defaultdict(list)
-        text = printable(self.records.get("processes", [""])[0])
-        for line in text.splitlines():
+        for line in printable(self.records.get("processes", [""])[0]).splitlines():
             values = [value.strip() for value in line.split(",", PROCESS_FIELDS.count(","))]
             if len(values) == 4 and (pid := count(values[1])) is not None:
                 uuid, _, memory, name = values
@@ -377,8 +366,7 @@ class _Reading:
 
 
 def _row(line: str, fields: str) -> dict[str, str] | None:
-    names = fields.split(",")
-    values = [value.strip() for value in line.split(",")]
+    names, values = fields.split(","), [value.strip() for value in line.split(",")]
     if len(values) != len(names) or count(values[0]) is None:
         return None
     return dict(zip(names, values))  # noqa: B905  # Python 3.8 has no `strict`

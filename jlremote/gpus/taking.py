@@ -61,9 +61,8 @@ def ask(
 
     With `note` leases of this user's containers that are missing are made again, and told.
     """
-    inventory = read(
-        run_script(host, snapshot_script(engines), timeout=ASK_SECONDS).stdout, host.name, within
-    )
+    printed = run_script(host, snapshot_script(engines), timeout=ASK_SECONDS).stdout
+    inventory = read(printed, host.name, within)
     for identity, lease in inventory.unleased.items() if note else ():
         pid = ("inspect", "--format={{.State.Pid}}", identity)
         asked = " || ".join(command_line((*engine, *pid)) for engine in engines)
@@ -86,12 +85,9 @@ def take(
     """Choose and lease GPUs, again if another start leased the same at the same moment.
 
     `word` names the place in the queue, `None` for none; `inventory` is a snapshot of a moment ago.
-    `about_to_lease` is called with each lease before it is made.
-
-    Raises:
-        Busy: the GPUs are in use, or others wait for them.
-        NotFound: the host has no such GPU.
-        CannotAsk: the host cannot say which are free.
+    `about_to_lease` is called with each lease before it is made. Raise `Busy` if the GPUs are in
+    use, or others wait for them, `NotFound` if the host has no such GPU, and `CannotAsk` if it
+    cannot say which are free.
     """
     for left in reversed(range(TRIES)):
         inventory = inventory or ask(wish.host, wish.engines, within=wish.within)
@@ -127,10 +123,8 @@ def _leased(
     steps = {"lease": leases.make(lease, inventory.dead_leases), "gpus": again}
     done = wish.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
-        note(
-            f"cannot reserve GPUs in `{leases.PARENT}` on `{wish.host.name}`: other users may "
-            "take the same ones"
-        )
+        where = f"`{leases.PARENT}` on `{wish.host.name}`"
+        note(f"cannot reserve GPUs in {where}: other users may take the same ones")
         return Taken(chosen, inventory)
     others = read(done["gpus"].stdout, wish.host.name, wish.within).without(lease.names)
     if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
@@ -144,10 +138,8 @@ _WORD = re.compile(r"jlr-gpu-(uuid|place)-(\d+)-")
 
 def promised(count: int) -> Chosen:
     """Return placeholder words for a number of GPUs that are not chosen yet."""
-    uuid, place = (
-        tuple(f"jlr-gpu-{kind}-{number}-" for number in range(count)) for kind in ("uuid", "place")
-    )
-    return Chosen(uuid, place)
+    kinds = ("uuid", "place")
+    return Chosen(*(tuple(f"jlr-gpu-{kind}-{n}-" for n in range(count)) for kind in kinds))
 
 
 def with_gpus(text: str, chosen: Chosen) -> str:

@@ -11,23 +11,25 @@ from contextlib import suppress
 from dataclasses import astuple
 from typing import Any
 
-from jlremote.errors import Busy, JlrError, Unreachable
+from jlremote.errors import Busy, JlrError, NotFound, Unreachable
 from jlremote.gpus import leases, taking
 from jlremote.gpus.choice import Chosen
 from jlremote.gpus.inventory import Inventory, how_many
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartContext
+from jlremote.laptop.typed_place import host_word
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.contract import attempt, run_script, understood
+from jlremote.place.host.contract import Completed, Steps, attempt, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
-from jlremote.remote.sending import NO_PYTHON
+from jlremote.remote.sending import NO_PYTHON, OLDEST
 from jlremote.text import one_line
 from jlremote.untrusted import document
 
 HOLD_SECONDS = 1800
 JOBS_HOLD_SECONDS = 180  # nothing takes over what a `jlr run` that is gone has waited for
 LOOK_SECONDS = 1.0
+DISK_HINT = "`df -h ~`, `df -i ~` and `quota -s` there show what is full, `mount` what is read-only"
 
 
 def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
@@ -47,28 +49,17 @@ def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
 def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Taken:
     """Wait until it is the turn of this start, and return its GPUs; `busy` is why it waits.
 
-    With `holds` the next start of the session may take over what this one leaves behind.
-
-    Raises:
-        Busy: the time of `--wait` is over, or there is a job of that name.
-        JlrError: the host cannot run the program, or it was ended.
+    With `holds` the next start of the session may take over what this one leaves behind. Raise
+    `Busy` if the time of `--wait` is over, or there is a job of that name; `JlrError` if the host
+    cannot run the program, or it was ended.
     """
     hold = HOLD_SECONDS if holds else JOBS_HOLD_SECONDS
     doing = plan(wish, start.request.wait or 0.0, busy.message) | {"hold": hold}
     doing["first"] |= {"start": wish.asked.text}
     words = f"jlr {'start' if holds else 'run'} {wish.host.name} {start.name}"
     job = ProcessPlan(start.name, (), words, gpus=wish.asked.text, mark=start.mark, wait=doing)
-    start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, job.mark))
     # What an earlier start of the session has left there gives way to it.
-    earlier = {"earlier": _ending(start.name)} if holds else {}
-    done = start.host.run({**earlier, "launch": kept_jobs.launch(job)})["launch"]
-    if done.status == kept_jobs.TAKEN:
-        hint = f"`jlr job rm {wish.host.name}/{start.name}` deletes it; or choose another name"
-        raise Busy(f"a job `{start.name}` already exists", hint=hint)
-    if done.status == NO_PYTHON:
-        raise no_python(wish.host.name)
-    if done.status != 0:
-        raise JlrError(f"cannot wait for GPUs on `{wish.host.name}`: {done.complaint}")
+    launched(start, job, {"earlier": _ending(start.name)} if holds else {})
     taken = _await(start, wish)
     if start.request.notify:  # the person may have gone for a walk
         text = f"{how_many(wish.count)} became free: `{start.name}` begins"
@@ -76,13 +67,33 @@ def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Take
     return taken
 
 
-def no_python(host: str) -> JlrError:
-    """Return the error of a host without a Python for the program that waits."""
-    oldest = ".".join(map(str, kept_jobs.WAITERS_PYTHON))
-    return JlrError(
-        f"`--wait` needs Python {oldest} or later on `{host}`",
-        hint=f"leave out `--wait`; `jlr gpus {host} --watch` shows when GPUs are free",
-    )
+def launched(start: StartContext, plan: ProcessPlan, before: Steps | None = None) -> Completed:
+    """Launch a job, after the steps that come `before`; return what the host said.
+
+    Raise `Busy` if there is a job of that name, `JlrError` if the host cannot launch it.
+    """
+    host = start.request.host
+    start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, plan.mark))
+    done = start.host.run({**(before or {}), "script": kept_jobs.launch(plan)})["script"]
+    if done.status == kept_jobs.TAKEN:
+        hint = f"`jlr job rm {host}/{start.name}` deletes it; or choose another name"
+        raise Busy(f"a job `{start.name}` already exists", hint=hint)
+    if done.status == NO_PYTHON and plan.wait is not None:
+        oldest = ".".join(map(str, kept_jobs.WAITERS_PYTHON))
+        hint = f"leave out `--wait`; `jlr gpus {host} --watch` shows when GPUs are free"
+        raise JlrError(f"`--wait` needs Python {oldest} or later on `{host}`", hint=hint)
+    if done.status == NO_PYTHON:
+        where = host_word(host) if plan.container is None else f"{host}/{plan.container}"
+        what = f"`jlr run` needs Python {'.'.join(map(str, OLDEST))} or later on `{host}`"
+        raise NotFound(what, hint=f"`jlr shell {where} --keep -- COMMAND` runs it in tmux")
+    if done.status == kept_jobs.NO_FOLDER:
+        what = f"cannot write the job's files in your home on `{host}`: {done.complaint}"
+        raise JlrError(what, hint=DISK_HINT)
+    if done.status != 0:
+        raise JlrError(f"cannot start the job on `{host}`: {done.complaint}")
+    if plan.wait is not None and "hold" not in plan.wait:
+        start.note(f"`{start.name}` waits on the host: {one_line(plan.wait['why'])}")
+    return done
 
 
 def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | None:
@@ -136,13 +147,11 @@ def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
 
 def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
     with understood("the waiting start"):
-        kinds = ("uuids", "places")
-        chosen = Chosen(*(tuple(map(str, held[kind])) for kind in kinds))
-        word, boot = (None if held[key] is None else str(held[key]) for key in ("word", "boot"))
-    lease = None
-    steps = {"end": _ending(start.name)}
+        chosen = Chosen(*(tuple(map(str, held[kind])) for kind in ("uuids", "places")))
+        word, boot = held["word"], str(held["boot"])
+    lease, steps = None, {"end": _ending(start.name)}
     if word is not None:
-        lease = Lease(start.name, chosen.uuids, word, boot or "")
+        lease = Lease(start.name, chosen.uuids, str(word), boot)
         start.undo.callback(attempt, start.host, leases.release(lease))
         steps = {"lease": leases.keep(lease, 0, "0"), **steps}
     start.host.run(steps)

@@ -96,9 +96,7 @@ class Waiter:
     def wait(self) -> Taken:
         """Take GPUs as soon as it is this job's turn in the queue.
 
-        Raises:
-            Busy: the time is over.
-            NotFound: the host no longer has such GPUs.
+        Raise `Busy` if the time is over, `NotFound` if the host no longer has such GPUs.
         """
         wish, last = self._wish, Busy(self._plan["why"])
         ticket = None
@@ -119,7 +117,7 @@ class Waiter:
                         )
                     except Busy as busy:
                         last = busy
-                        self._write({"place": place, "why": last.message})
+                        self.write({"place": place, "why": last.message})
                 time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
         finally:
             if ticket is not None:
@@ -161,9 +159,9 @@ class Waiter:
         self._keep(lease)
         held.update(word=lease and lease.word, boot=lease and lease.boot)
         names, until = ", ".join(chosen.places), in_words(seconds)
-        self._write({"held": held, "why": f"GPU {names}: held for its command, at most {until}"})
+        self.write({"held": held, "why": f"GPU {names}: held for its command, at most {until}"})
         time.sleep(seconds)
-        self.end(f"gave up: its GPUs were held for {until}, and no command took them")
+        self.write({"end": f"gave up: its GPUs were held for {until}, and no command took them"})
         return Busy.exit_code
 
     def create(self, taken: Taken) -> int:
@@ -180,7 +178,7 @@ class Waiter:
                 break
         if done.status != 0:
             print(done.stderr, end="", file=sys.stderr)  # noqa: T201  # it is the job's
-            self.end(f"not begun: {done.complaint}")
+            self.write({"end": f"not begun: {done.complaint}"})
             return done.status
         if ends:
             run_script(host, self._plan["remove"])
@@ -192,14 +190,11 @@ class Waiter:
         shutil.rmtree(gone, ignore_errors=True)
         return 0
 
-    def end(self, why: str) -> None:
-        self._write({"end": why})
-
     def _keep(self, lease: Lease | None) -> None:
         if lease is not None:
             self.host.run({"keep": leases.keep(lease, *self._process)})
 
-    def _write(self, state: dict[str, Any]) -> None:
+    def write(self, state: dict[str, Any]) -> None:
         new = self._folder / ".waiting"
         new.write_text(json.dumps({**self._plan["first"], **state}), "ascii")
         new.replace(self._folder / "waiting")
@@ -223,7 +218,7 @@ def main(arguments: list[str]) -> int:
             return waiter.create(taken)
         waiter.become(taken, command)
     except JlrError as failure:
-        waiter.end(f"gave up: {failure.message}")
+        waiter.write({"end": f"gave up: {failure.message}"})
         return failure.exit_code
     finally:
         for lease in waiter.leases:

@@ -34,12 +34,10 @@ from jlremote.selection import naming
 
 
 def run(request: RunRequest, context: Context) -> list[JobHandle]:
-    """Begin a job and return it, or the jobs of an array.
+    """Begin a job and return it, or the jobs of an array; a failure leaves nothing behind.
 
-    Raises:
-        Usage: it is not given where to run.
-        Busy: there is a job, a session or a container of that name.
-        JlrError: it could not begin; nothing of it is left behind.
+    Raise `Usage` if it is not given where to run, `Busy` if a job, a session or a container has
+    that name.
     """
     typed = request.wanted.container or _name(request.command)
     runtime = check(request)
@@ -89,10 +87,9 @@ def _runtime(request: RunRequest) -> Runtime:
         return runtime_of(known)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_images:
-        raise Usage(
-            f"`--in {request.inside}` needs a container, and `--runtime none` has none",
-            hint="leave out one of the two",
-        )
+        what = f"`--in {request.inside}` needs a container, and `--runtime none` has none"
+        hint = "leave out one of the two"
+        raise Usage(what, hint=hint)
     if runtime.has_images and request.wanted.image is None and request.inside is None:
         raise Usage(
             "choose where to run: `--image`, `--in`, `--runtime none` or `--slurm`",
@@ -118,10 +115,8 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
         place = "SESSION"
     keep = ("--keep",) if request.terminal else ()
     line = shlex.join(("jlr", "shell", place, *keep, "--", *request.command))
-    raise Usage(
-        f"`-{'t' if request.terminal else 'i'}` is for a job in a new container",
-        hint=f"`{line}` {'keeps it in tmux' if request.terminal else 'passes stdin to it'}",
-    )
+    hint = f"`{line}` {'keeps it in tmux' if request.terminal else 'passes stdin to it'}"
+    raise Usage(f"`-{'t' if request.terminal else 'i'}` is for a job in a new container", hint=hint)
 
 
 def _start_context(

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from jlremote.containers import image_definition, new_container
 from jlremote.containers.host_folders import prepared
-from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.gpus import allocation, leases, wait
+from jlremote.errors import Busy, NotFound, Usage
+from jlremote.gpus import allocation, leases
 from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.gpus.wait import launched
 from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jobs.command_file import as_typed
@@ -20,9 +21,8 @@ from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
 from jlremote.laptop import sessions
 from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import host_word
 from jlremote.place.host import kept_jobs, process_mark
-from jlremote.place.host.contract import Completed, Steps, attempt, run_script, understood
+from jlremote.place.host.contract import Completed, Steps, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
@@ -31,14 +31,11 @@ from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.processes import Bare
 from jlremote.place.runtimes.runtime import JOB_LABEL, Attachment, Container, ContainerSpec
 from jlremote.place.runtimes.scripts import packages, variables
-from jlremote.remote.sending import NO_PYTHON, OLDEST
 from jlremote.selection import naming
 from jlremote.selection.host_search import running
-from jlremote.text import one_line
 from jlremote.untrusted import document, whole_number
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
-DISK_HINT = "`df -h ~`, `df -i ~` and `quota -s` there show what is full, `mount` what is read-only"
 _NO_INIT = 123  # the exit status where the engine has no program for `--init`
 
 
@@ -46,18 +43,12 @@ def begin_container(start: StartContext, request: RunRequest) -> tuple[StartCont
     """Run a command as the main process of a new container.
 
     Return the context that created it, and the script that starts it in a terminal; that is empty
-    for a job that runs.
-
-    Raises:
-        Busy: there is a container of that name.
-        Usage: nothing would keep what it prints.
-        JlrError: it could not begin; the rollback of `start` removes what is left.
+    for a job that runs. Raise `Busy` if there is a container of that name, `Usage` if nothing would
+    keep what it prints. The rollback of `start` removes what a failure leaves.
     """
     if start.request.options.keeps_no_log:
-        raise Usage(
-            "`--log-driver=none` discards a job's output, which jlr needs",
-            hint="leave it out after `--`, and in `engine-arguments` of the settings",
-        )
+        hint = "leave it out after `--`, and in `engine-arguments` of the settings"
+        raise Usage("`--log-driver=none` discards a job's output, which jlr needs", hint=hint)
     image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
         entrypoint = new_container.with_image(start, image, lambda: _entrypoint(start, image))
@@ -157,10 +148,8 @@ def _created(
 def _launch_waiting(start: StartContext, request: RunRequest, new: _NewContainer) -> None:
     specs, engine, name = [new.spec], start.engine, new.spec.name
     if new.spec.interactive:
-        raise Usage(
-            "`-i` and `-t` cannot be combined with a wait on the host",
-            hint="leave out `--detach` to wait from here",
-        )
+        hint = "leave out `--detach` to wait from here"
+        raise Usage("`-i` and `-t` cannot be combined with a wait on the host", hint=hint)
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, name)))
     if taken.status == 0:
         raise Busy(f"a container `{name}` already exists", hint=ANOTHER_NAME)
@@ -208,20 +197,15 @@ def begin_process(start: StartContext, request: RunRequest) -> None:
 
 
 def _container(start: StartContext, request: RunRequest) -> Container:
-    typed, known = request.inside or "", session(request)
+    host, typed, known = start.request.host, request.inside or "", session(request)
     agreed = known is not None and known.shared
     container = running(start.host, start.runtime, typed, known, as_shared=agreed)
     if container is not None:
         return container
-    raise NotFound(
-        f"the container `{typed}` is missing",
-        hint=hint_of_missing(
-            sessions.load_all(),
-            f"{start.request.host}/{typed}",
-            f"`jlr start {start.request.host} {typed} --image IMAGE` creates it; "
-            "`--image IMAGE` runs the command in a new container",
-        ),
-    )
+    selector, creates = f"{host}/{typed}", f"`jlr start {host} {typed} --image IMAGE` creates it"
+    hint = f"{creates}; `--image IMAGE` runs the command in a new container"
+    hint = hint_of_missing(sessions.load_all(), selector, hint)
+    raise NotFound(f"the container `{typed}` is missing", hint=hint)
 
 
 def _plan(
@@ -262,37 +246,6 @@ def _plan(
         remove=request.remove,
         wait=gpus.wait,
     )
-
-
-def launched(start: StartContext, plan: ProcessPlan) -> Completed:
-    """Launch a job; return what the host said.
-
-    Raises:
-        Busy: there is a job of that name.
-        JlrError: the host cannot launch it.
-    """
-    host = start.request.host
-    start.undo.callback(attempt, start.host, kept_jobs.take_back(start.name, plan.mark))
-    done = run_script(start.host, kept_jobs.launch(plan))
-    if done.status == kept_jobs.TAKEN:
-        raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
-    if done.status == NO_PYTHON and plan.wait is not None:
-        raise wait.no_python(host)
-    if done.status == NO_PYTHON:
-        oldest = ".".join(map(str, OLDEST))
-        where = host_word(host) if plan.container is None else f"{host}/{plan.container}"
-        raise NotFound(
-            f"`jlr run` needs Python {oldest} or later on `{host}`",
-            hint=f"`jlr shell {where} --keep -- COMMAND` runs it in tmux",
-        )
-    if done.status == kept_jobs.NO_FOLDER:
-        what = f"cannot write the job's files in your home on `{host}`: {done.complaint}"
-        raise JlrError(what, hint=DISK_HINT)
-    if done.status != 0:
-        raise JlrError(f"cannot start the job: {done.complaint}")
-    if plan.wait is not None:
-        start.note(f"`{start.name}` waits on the host: {one_line(plan.wait['why'])}")
-    return done
 
 
 def session(request: RunRequest) -> SessionRecord | None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, Unreachable
+from jlremote.gpus.wait import DISK_HINT
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
-from jlremote.jobs.begin_on_host import ANOTHER_NAME, DISK_HINT
+from jlremote.jobs.begin_on_host import ANOTHER_NAME
 from jlremote.jobs.command_file import as_typed
 from jlremote.jobs.known_jobs import SCHEDULED, JobHandle
 from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
@@ -34,13 +35,7 @@ _SUBMIT_SECONDS = 120.0
 
 
 def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobHandle]:
-    """Submit a job, or an array, and return its jobs as before anything is known of them.
-
-    Raises:
-        Busy: there is a job of that name.
-        SchedulerSilent: it is not known whether it was submitted.
-        JlrError: the scheduler refused it.
-    """
+    """Submit a job, or an array; return its jobs as before anything is known. See `submit`."""
     try:
         plan = _plan(start, request, how)
     except EngineMissing as missing:
@@ -49,9 +44,10 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         raise
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
-    begun = Job("", "waiting", plan.shown, since=time.time(), gpus=plan.asked, remove=plan.remove)
+    begun = Job("", "waiting", plan.shown, since=time.time(), remove=plan.remove)
+    begun = replace(begun, gpus=how.resources.gres, mark=plan.mark)
     return [
-        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_, mark=plan.mark))
+        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_))
         for name, id_ in zip(plan.names, ids, strict=True)
     ]
 
@@ -73,12 +69,8 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         private = image_definition.JOB_FOLDER + private
     elif plain:
         command = ("env", *(f"{name}={value}" for name, value in plain.items()), *command)
-    return replace(
-        new_plan(start, how, command, as_typed(request.command), private),
-        ranks=how.ranks,
-        remove=request.remove,
-        indices=indices,
-    )
+    plan = new_plan(start, how, command, as_typed(request.command), private)
+    return replace(plan, ranks=how.ranks, remove=request.remove, indices=indices)
 
 
 def new_plan(
@@ -92,7 +84,6 @@ def new_plan(
         argv=argv,
         shown=shown,
         resources=how.resources,
-        asked=how.resources.gres or "",
         workdir=None if start.runtime.has_images else start.request.options.workdir,
         modules=how.modules,
         variables=private,
@@ -104,12 +95,9 @@ def new_plan(
 def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:
     """Submit a job and return its id; the rollback of `start` cancels it.
 
-    The script is run again where its answer was lost; it submits once.
-
-    Raises:
-        Busy: there is a job of that name.
-        SchedulerSilent: it is not known whether it was submitted.
-        JlrError: the scheduler refused it.
+    The script is run again where its answer was lost; it submits once. Raise `Busy` if there is a
+    job of that name, `SchedulerSilent` if it is not known whether it was submitted, and `JlrError`
+    if the scheduler refused it.
     """
     start.undo.callback(attempt, start.host, jobs.take_back(plan))
     script, pauses = jobs.submit(plan), iter(PAUSES)
@@ -134,34 +122,26 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
     if answer.status == TAKEN:
         return Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if answer.status == NO_FOLDER:
-        where = f"`{one_line(answer.stdout)}` on `{start.host.name}`"
-        return JlrError(
-            f"cannot write the job's files in {where}: {answer.complaint}", hint=DISK_HINT
-        )
+        what = f"cannot write the job's files in `{one_line(answer.stdout)}` on `{start.host.name}`"
+        return JlrError(f"{what}: {answer.complaint}", hint=DISK_HINT)
     if answer.status == UNKNOWN:
-        return SchedulerSilent(
-            f"Slurm does not answer, so it is not known whether `{start.name}` was submitted",
-            hint=f"`jlr job list {start.host.name}` shows whether the job is there",
-        )
-    return _with_choices(start.host, SLURM.refusal(answer))
+        what = f"Slurm does not answer, so it is not known whether `{start.name}` was submitted"
+        hint = f"`jlr job list {start.host.name}` shows whether the job is there"
+        return SchedulerSilent(what, hint=hint)
+    return _refusal(start.host, answer)
 
 
-def _with_choices(host: Link, error: JlrError) -> JlrError:
-    if error.hint is None:
-        asked = run_script(host, SLURM.choices())
-        error.hint = SLURM.read_choices(asked.stdout)
+def _refusal(host: Link, answer: Completed) -> JlrError:
+    error = SLURM.refusal(answer)
+    error.hint = error.hint or SLURM.read_choices(run_script(host, SLURM.choices()).stdout)
     return error
 
 
 def estimate(host: str, how: Scheduled, context: Context) -> str:
-    """Return what the scheduler says of a submission that is only tried.
-
-    Raises:
-        JlrError: the scheduler would refuse it.
-    """
+    """Return what the scheduler says of a submission that is tried (`JlrError`: a refusal)."""
     link = connect(link_on(host, context), context)
     trial = f"echo '#!/bin/sh' | {{\n{SLURM.estimate(how.resources)}\n}}"
     answer = run_script(link, trial)
     if answer.status != 0:
-        raise _with_choices(link, SLURM.refusal(answer))
+        raise _refusal(link, answer)
     return SLURM.read_estimate(answer)

@@ -27,23 +27,15 @@ def _begin() -> tuple[str, ...]:
 def notebook_command(
     notebook: str, kernel: str | None, parameters: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the command that runs a notebook.
-
-    Raises:
-        Usage: it is no notebook, or a parameter has no name.
-    """
+    """Return the command that runs a notebook (`Usage`: it is none, or a parameter has no name)."""
     if not notebook.endswith(".ipynb"):
-        raise Usage(
-            f"`{notebook}` is not a notebook (.ipynb)",
-            hint=f"put a command after `--`: `-- {notebook}`",
-        )
+        hint = f"put a command after `--`: `-- {notebook}`"
+        raise Usage(f"`{notebook}` is not a notebook (.ipynb)", hint=hint)
     for parameter in parameters:
         name, equals, _ = parameter.partition("=")
         if not equals or not name.isidentifier():
-            raise Usage(
-                f"`{parameter}` is not a parameter NAME=VALUE",
-                hint="`-p epochs=10` sets the variable `epochs` of the notebook",
-            )
+            hint = "`-p epochs=10` sets the variable `epochs` of the notebook"
+            raise Usage(f"`{parameter}` is not a parameter NAME=VALUE", hint=hint)
     chosen = () if kernel is None else (f"{KERNEL}={kernel}",)
     return (*_begin(), notebook, *chosen, *parameters)
 

@@ -1,23 +1,29 @@
-"""Show a job to its end: why it waits, and its output across losses of the connection."""
+"""Show a job to its end across losses of the connection; give it stdin or a terminal.
+
+Stdin is for `jlr run -i` and `attach -i`, a terminal for `run -it` and `attach`.
+"""
 
 from __future__ import annotations
 
 import codecs
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from typing import TypeVar
 
 from jlremote import times
-from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
+from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, Unreachable, Usage
+from jlremote.hosts import attached_process as attached
 from jlremote.hosts.context import Context
 from jlremote.hosts.rollback import on_ctrl_c
 from jlremote.jobs.engine_jobs import ContainerJobs
-from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
+from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show, remove
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.link.client.link import Link
+from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.place.clusters.scheduler import SchedulerSilent
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.clusters.slurm_lists import explain, read_queue
@@ -53,22 +59,17 @@ def follow(
     """Show a job's output from the beginning until it ends; return its exit code and its end.
 
     Each byte is shown once: what was shown is counted, and after a loss it goes on from there.
-
-    Raises:
-        JlrError: it is not known how the job ended.
-        KeyboardInterrupt: the job was left by Ctrl-C.
+    Raise `JlrError` if it is not known how the job ended, `KeyboardInterrupt` if the job was left
+    by Ctrl-C.
     """
-    watch = _Watch(handle, show, context, ctrl_c)
-    way_back = (
-        f"`jlr job attach {handle.selector}` shows it again, "
-        f"`jlr job stop {handle.selector}` ends it"
-    )
+    watch, name = _Watch(handle, show, context, ctrl_c), handle.selector
+    way_back = f"`jlr job attach {name}` shows it again, `jlr job stop {name}` ends it"
     try:
         with on_ctrl_c(watch.interrupted):
             return watch.to_the_end(), watch.handle
     except (KeyboardInterrupt, SystemExit, OSError):
         stays = "stays queued" if watch.queued else "keeps running"
-        context.progress.note(f"`{handle.selector}` {stays}; {way_back}")
+        context.progress.note(f"`{name}` {stays}; {way_back}")
         raise
     except JlrError as error:
         error.hint = error.hint or way_back
@@ -199,11 +200,7 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
 
 
 def wait_begun(handle: JobHandle, note: Note) -> None:
-    """Wait until a job begins or ends; note why it waits, whenever that or its place changes.
-
-    Raises:
-        Unreachable: the connection broke.
-    """
+    """Wait until a job begins or ends, and note why (`Unreachable`: the connection broke)."""
     backend, noted = handle.backend, ""
     assert not isinstance(backend, ContainerJobs), "such a job waits as a process"
     for printed in groups(handle.host, backend.waiting(handle.job.key)):
@@ -255,3 +252,97 @@ def _sooner(handle: JobHandle) -> str:
         return ""
     begins = f"; maintenance begins in {times.in_words(min(ahead) // 60 * 60)}"
     return f"{begins}: a job with a `--time` below that need not wait for its end"
+
+
+def attach(
+    handle: JobHandle, screen: attached.Screen, context: Context, detach_keys: str | None
+) -> tuple[int, bool]:
+    """Connect the terminal to a job that runs, or start it there; again after each loss.
+
+    Return its exit code and `True`, or 0 and `False` if it was left running, by the keys that
+    detach or by `~.`. A job that cannot be started is deleted (`JlrError`). `LinkLost` means that
+    the connection was ended on purpose; the job goes on.
+    """
+    selector, first = handle.selector, handle.job.state == "created"
+    again = f"`jlr job attach {selector}` attaches again"
+    assert isinstance(handle.backend, ContainerJobs), "no other jobs have a terminal"
+    script = handle.starting or handle.backend.attach(handle.job.key, detach_keys, first=first)
+    back = _again(handle, script if first or handle.starting else None, detach_keys, screen)
+    opened = handle.host.process(script, attached.terminal_of(screen))
+    lasting = attached.Lasting(handle.host.unasked(again), back, again)
+    try:
+        attached.run_attached(opened, screen, lasting)
+    except attached.TerminalClosed:
+        context.progress.note(f"left `{selector}` as it is; {again}")
+        return 0, False
+    job = handle.again()
+    if job.state == "created":
+        remove(handle)
+        raise JlrError(f"`{selector}` did not start: {job.detail or 'the engine says why above'}")
+    if not job.over:
+        context.progress.note(f"`{selector}` keeps running; {again}")
+        return 0, False
+    if job.detail:
+        context.progress.note(f"`{selector}` ended: {job.detail}")
+    return job.exit_code or 0, True
+
+
+def _again(
+    handle: JobHandle, start: str | None, detach_keys: str | None, screen: attached.Screen
+) -> attached.Again:
+    """Return how to attach to a job again.
+
+    What it printed meanwhile comes first if all before was shown, as it is from its `start` on.
+    """
+
+    def joined(host: Link, shown: int) -> attached.Opened:
+        job, backend = replace(handle, host=host).again(), handle.backend
+        assert isinstance(backend, ContainerJobs), "no other jobs have a terminal"
+        script = start or ""
+        if not start or job.state != "created":
+            script = f"stty -opost -echo\n{backend.rest(job.key, shown, 0)}" if start else ""
+            script += "" if job.over else backend.attach(job.key, detach_keys, first=False)
+        return host.process(script, attached.terminal_of(screen))
+
+    return joined
+
+
+@contextmanager
+def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
+    """Give a job pieces of stdin, the last one empty, while the block follows it.
+
+    Raise `Usage` if it was begun without `-i`; `JlrError` if not all was given, for example because
+    the connection broke.
+    """
+    if not handle.job.interactive:
+        hint = "begin it with `jlr run … --image IMAGE -i` for that"
+        raise Usage(f"the job `{handle.selector}` has no stdin", hint=hint)
+    failures: list[JlrError] = []
+    threading.Thread(target=_feed, args=(handle, pieces, failures), daemon=True).start()
+    yield
+    for failure in failures:
+        kind = LinkLost if isinstance(failure, LinkLost) else JlrError
+        what = f"`{handle.selector}` did not get all of this stdin: {failure.message}"
+        hint = f"`jlr job logs {handle.selector}` shows its output"
+        raise kind(what, hint=hint)
+
+
+def _feed(handle: JobHandle, pieces: Iterable[bytes], failures: list[JlrError]) -> None:
+    """Give stdin until the host's script ends; another thread reads stdin here.
+
+    The script says when it has all; leaving it then would end an engine's client that passes it on.
+    """
+    assert isinstance(handle.backend, ContainerJobs), "no other jobs have stdin"
+    script, has_all = handle.backend.feed(handle.job.key), False
+
+    def read(process: RemoteProcess) -> None:
+        all(process.give(piece) for piece in pieces)  # until it takes no more
+
+    try:
+        with handle.host.process(script) as process:
+            threading.Thread(target=read, args=(process,), daemon=True).start()
+            for stream, _ in process:
+                has_all = has_all or stream == "stdout"
+    except JlrError as failure:
+        if not has_all:
+            failures.append(failure)

@@ -77,19 +77,15 @@ class JobHandle:
 def find(selector: str | None, context: Context) -> JobHandle:
     """Return the job called `NAME` or `HOST/NAME`, the latest of this laptop by default.
 
-    Raises:
-        NotFound: there is none.
-        Usage: the name stands for jobs on several hosts.
+    Raise `NotFound` if there is none, `Usage` if the name stands for jobs on several hosts.
     """
     record = job_records.choose(selector)
     if record is not None:
         return _one(link_of(record, context), runtime_named(record.runtime).engine, record.name)
     typed = resolved(str(selector), context.ssh_config)
     if typed.session is not None:
-        raise NotFound(
-            f"`{selector}` is a session and not a job",
-            hint=f"`jlr open {typed.session.selector}` opens it",
-        )
+        hint = f"`jlr open {typed.session.selector}` opens it"
+        raise NotFound(f"`{selector}` is a session and not a job", hint=hint)
     if typed.host is None:
         raise NotFound(
             f"no job `{selector}` was started on this machine",
@@ -100,10 +96,8 @@ def find(selector: str | None, context: Context) -> JobHandle:
             ),
         )
     if typed.name is None:
-        raise NotFound(
-            f"`{typed.host}` is a host and not a job",
-            hint=f"`jlr job list {typed.host}` lists its jobs",
-        )
+        hint = f"`jlr job list {typed.host}` lists its jobs"
+        raise NotFound(f"`{typed.host}` is a host and not a job", hint=hint)
     link = link_on(typed.host, context)
     return _one(link, engine_of(link), typed.name)
 
@@ -137,30 +131,22 @@ def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
 
 
 def log(handle: JobHandle, show: Show, wanted: LogRequest) -> None:
-    """Show the last lines of a job's output, and with `follow` what comes until it ends.
-
-    Raises:
-        Usage: the job has no such log.
-    """
+    """Show the last lines of a job's output, with `follow` to its end (`Usage`: no such log)."""
     if wanted.container:
         raise Usage(f"`{handle.selector}` is a job", hint="leave out `--container`")
-    script = handle.backend.log(
-        handle.job.key, wanted.tail, follow=wanted.follow, since=wanted.since
-    )
+    key, backend = handle.job.key, handle.backend
+    script = backend.log(key, wanted.tail, follow=wanted.follow, since=wanted.since)
     with handle.host.process(script) as process:
         for stream, data in process:
             show(stream, data)
-    if wanted.follow and handle.job.waits_for_gpus:
-        later = handle.begun()
-        if later.job.key != handle.job.key:
-            log(later, show, wanted)
+    if wanted.follow and handle.job.waits_for_gpus and (later := _begun(handle)) is not None:
+        log(later, show, wanted)
 
 
 def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
     """Yield host and job for the jobs of a host, or of each host with a job of this laptop.
 
-    Raises:
-        JlrError: the host cannot be asked; of several hosts that is only noted.
+    Raise `JlrError` if the host cannot be asked; of several hosts that is only noted.
     """
     for link in _links(host, context):
         try:
@@ -176,14 +162,9 @@ def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
 def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
     """Delete one's own jobs that are over, with their output; return their names.
 
-    On `host` all of them, else only those that were started on this laptop.
-
-    Raises:
-        JlrError: the person said no.
+    On `host` all of them, else those that were started on this laptop (`JlrError`: a no).
     """
-    here = {
-        (record.host, record.name, record.mark) for record in job_records.load_all() if record.mark
-    }
+    here = {(each.host, each.name, each.mark) for each in job_records.load_all() if each.mark}
     over = [
         handle
         for link in _links(host, context)
@@ -200,11 +181,7 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
 
 
 def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]:
-    """Stop a job and return what was done: SIGTERM, then SIGKILL, at once by `force`.
-
-    Raises:
-        JlrError: it does not end, or the person said no.
-    """
+    """Stop a job, at once by `force`; return what was done (`JlrError`: it goes on, or a no)."""
     state = "waiting" if handle.job.waits_for_gpus else "running"
     runs = f"the {state} job {handle.selector}: {one_line(handle.job.command)}"
     losses = [runs] if request.destroys and not handle.job.over else []
@@ -237,11 +214,7 @@ def _begun(handle: JobHandle) -> JobHandle | None:
 
 
 def remove(handle: JobHandle) -> None:
-    """Delete a job that is over, and its output.
-
-    Raises:
-        JlrError: it could not be deleted.
-    """
+    """Delete a job that is over, and its output (`JlrError`: it could not be deleted)."""
     done = run_script(handle.host, handle.backend.remove(handle.job.key))
     if done.status != 0:
         raise JlrError(f"cannot delete `{handle.selector}`: {done.complaint}")
@@ -269,10 +242,8 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
     handle = _one_of(_all(host, engine, name), name)
     if handle is None:
         job_records.delete(host.name, name)
-        raise NotFound(
-            f"there is no job `{name}` on `{host.name}`",
-            hint=f"`jlr job list {host.name}` lists its jobs",
-        )
+        hint = f"`jlr job list {host.name}` lists its jobs"
+        raise NotFound(f"there is no job `{name}` on `{host.name}`", hint=hint)
     return handle
 
 
@@ -289,8 +260,7 @@ def _one_of(handles: Sequence[JobHandle], name: str) -> JobHandle | None:
 def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[JobHandle]:
     """Return the user's jobs on a host, the latest first, in one round trip.
 
-    Raises:
-        EngineRefused: no process job was found, and the engine does not list its containers.
+    Raise `EngineRefused` if no process job was found, and the engine does not list its containers.
     """
     backends: dict[str, Backend] = {"processes": ProcessJobs(), "scheduled": SCHEDULED}
     if engine is not None:

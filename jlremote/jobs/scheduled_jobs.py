@@ -127,11 +127,9 @@ class ScheduledJobs(FolderJobs):
         which = f"{self.root}/{'*' if name is None else shlex.quote(name)}"
         # The successor first, as it may take the session's folder meanwhile.
         folders = f"{which}{FOLLOWS} {which}" if self.followed else which
-        account = last_states.account()
-        accounted = SLURM.accounted(_ID)
         return f"""\
 date +%s; printf '{PRINT_GROUP}'
-{contract.PRINT_FILE}{_OVER}{account}opened=
+{contract.PRINT_FILE}{_OVER}{last_states.account()}opened=
 for directory in {folders}; do
   [ -e "$directory/command" ] || continue
   account
@@ -154,7 +152,7 @@ for id in $opened; do
 $id$separator"*) continue;; esac
   printf '%s{PRINT_FIELD}' "$id"
   (
-{accounted}  ) | tr -d '\\n'
+{SLURM.accounted(_ID)}  ) | tr -d '\\n'
   printf '{PRINT_RECORD}'
 done
 """
@@ -203,7 +201,7 @@ done
         return f"{self.wait('! over')}{pause(0.3)}\n"
 
     def signal(self, key: str, signal: str) -> str:
-        send = SLURM.signal('"$id"', signal)
+        send = SLURM.signal(_ID, signal)
         return f'{self.folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
 
     def stop(self, key: str, *, force: bool) -> str:
@@ -233,11 +231,10 @@ done
                 queue = read_queue(asked)
             except SchedulerSilent as silent:
                 silence = silent.message
-            live = SLURM.live_states
             ends = {
                 id_: words
                 for id_, words in contract.records(accounted)
-                if words and not words.startswith(live)
+                if words and not words.startswith(SLURM.live_states)
             }
             jobs = [
                 _job(fields, queue, ends, silence)
@@ -250,12 +247,8 @@ done
 
 def _files(plan: ScheduledPlan) -> str:
     # `cat` says why a file cannot be written, where a shell's own `printf` may not.
-    facts = {
-        "command": plan.shown,
-        "asked": plan.asked,
-        "mark": plan.mark,
-        "rm": "yes" if plan.remove else "",
-    }
+    facts = {"command": plan.shown, "asked": plan.resources.gres or "", "mark": plan.mark}
+    facts["rm"] = "yes" if plan.remove else ""
     texts = [
         f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || no_folder "$directory"\n'
         for file, text in facts.items()
@@ -297,10 +290,7 @@ cat "$directory/id"
 
 
 def _job(
-    fields: list[str],
-    queue: Mapping[str, QueuedJob],
-    ends: Mapping[str, str],
-    silence: str | None,
+    fields: list[str], queue: Mapping[str, QueuedJob], ends: Mapping[str, str], silence: str | None
 ) -> Job:
     name, command, asked, remove, mark, id_, submitted, began, exit_, ending, log, old = fields
     id_ = id_.strip()
@@ -341,15 +331,9 @@ def _unlisted(job: Job, silence: str | None, *, is_old: bool) -> Job:
 
     The answer that lacks a new one may be older: some sites keep the queue for a minute.
     """
-    if silence:
-        return replace(job, state="unknown", detail=silence)
-    if not is_old:
-        unseen = (
-            "its submission is not confirmed yet" if job.job is None else "it is not listed yet"
-        )
-        return replace(job, state="unknown", detail=unseen)
-    if job.job is None:
-        return replace(job, state="lost", detail="its submission was cut off: there is no such job")
-    return replace(
-        job, state="lost", detail="the scheduler no longer knows it, and it left no exit code"
-    )
+    if silence or not is_old:
+        unseen = "it is not listed yet" if job.job else "its submission is not confirmed yet"
+        return replace(job, state="unknown", detail=silence or unseen)
+    gone = "the scheduler no longer knows it, and it left no exit code"
+    cut_off = "its submission was cut off: there is no such job"
+    return replace(job, state="lost", detail=gone if job.job else cut_off)

@@ -88,7 +88,6 @@ class ScheduledPlan:
     argv: tuple[str, ...]
     shown: str  # the command as it was typed, quoted for a shell
     resources: Resources
-    asked: str = ""  # the GPUs as they were requested, empty for none
     ranks: Ranks | None = None  # `None` runs the command once, on the first node
     workdir: str | None = None
     modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
@@ -122,10 +121,8 @@ def job_script(plan: ScheduledPlan) -> str:
         before.insert(0, f"{_BEFORE}{load} || {failed}{_CHANGED}")
     if plan.workdir is not None:
         before.append(f"cd -- {typed_path(plan.workdir)} || exit")
-    if plan.ranks is None:
-        command = f"exec {command_line(plan.argv)}"
-    else:
-        command = launched(plan.argv, plan.ranks)
+    run = f"exec {command_line(plan.argv)}"
+    command = run if plan.ranks is None else launched(plan.argv, plan.ranks)
     begin = _BEGIN.replace("ONCE\n", once).replace("MARK", shlex.quote(plan.mark))
     begin = begin.replace("NO_FOLDER", str(NO_FOLDER))
     end = _END.replace("OVER\n", over)

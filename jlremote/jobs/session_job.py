@@ -15,10 +15,10 @@ from jlremote.containers import image_definition, jupyter_launch, recording
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.forwards import local_ports
 from jlremote.gpus import allocation
+from jlremote.gpus.wait import DISK_HINT
 from jlremote.hosts.requests import Scheduled, StartContext, StopRequest
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jobs import begin_scheduled
-from jlremote.jobs.begin_on_host import DISK_HINT
 from jlremote.jobs.follow import reached, wait_begun
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
@@ -59,17 +59,14 @@ def ensure(
     A job that is there is joined, however long it takes. `submitted` is called once there is a job,
     which from then on needs nothing of this command.
 
-    Raises:
-        NotFound: it has no job, and none was asked for.
-        JlrError: it ended before Jupyter listened.
-        JlrError: the scheduler refused it.
+    Raise `NotFound` if it has no job, and none was asked for; `JlrError` if the scheduler refused
+    it, or it ended before Jupyter listened.
     """
     job = read_jobs(start.host, start.name).get(start.name)
     is_new = job is None or job.over
     if is_new:
-        how = _asked_for(start, seen)
         try:
-            _submit(start, how, seen.container)
+            _submit(start, seen.container)
         except Busy:  # another laptop's
             job, is_new = read_jobs(start.host, start.name).get(start.name), False
             if job is None or job.over:
@@ -99,17 +96,12 @@ def _prove_gpus(start: StartContext) -> None:
             allocation.prove(start, given[1])
 
 
-def _asked_for(start: StartContext, seen: Survey) -> Scheduled:
-    if start.request.scheduled is not None:
-        return start.request.scheduled
-    stands = seen.container.stands if seen.container else "has no job"
-    raise NotFound(
-        f"`{start.request.host}/{start.name}` {stands}",
-        hint=anew(start.request.host, start.name),
-    )
-
-
-def _submit(start: StartContext, how: Scheduled, container: Container | None) -> None:
+def _submit(start: StartContext, container: Container | None) -> None:
+    how = start.request.scheduled
+    if how is None:
+        stands = container.stands if container else "has no job"
+        hint = anew(start.request.host, start.name)
+        raise NotFound(f"`{start.request.host}/{start.name}` {stands}", hint=hint)
     if not how.by_tcp:
         _check_socket(start)
     for old in _folders(start.host, start.name).values():
@@ -137,15 +129,13 @@ def _check_socket(start: StartContext) -> None:
     """Check the length of the socket's path, before the job waits for a node (`Usage`)."""
     own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.mark}")
     path = run_script(start.host, f'printf %s "{SERVERS}"{own}').stdout
-    more = len(path.encode()) - _SOCKET_BYTES
-    if more <= 0:
-        return
-    raise Usage(
-        f"cannot make a unix socket for `{start.name}`: its path is {more} bytes longer than the "
-        f"{_SOCKET_BYTES} that are possible: `{one_line(path)}`",
-        hint=f"`jlr start {start.request.host} {start.name} --slurm --reach tcp …` needs none; a "
-        "shorter name may leave room for one",
-    )
+    if (more := len(path.encode()) - _SOCKET_BYTES) > 0:
+        raise Usage(
+            f"cannot make a unix socket for `{start.name}`: its path is {more} bytes longer than "
+            f"the {_SOCKET_BYTES} that are possible: `{one_line(path)}`",
+            hint=f"`jlr start {start.request.host} {start.name} --slurm --reach tcp …` needs none; "
+            "a shorter name may leave room for one",
+        )
 
 
 def _with_image(start: StartContext, how: Scheduled, container: Container | None) -> StartContext:
@@ -181,35 +171,24 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
 
 
 def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
-    """Return a session's job, and the plan of a job that follows it with the same requests.
-
-    Raises:
-        NotFound: it has no job.
-        Busy: another one follows it already.
-        JlrError: its plan is not there.
-    """
+    """Return a session's job and its successor's plan (`NotFound`: no job; `Busy`: it has one)."""
     folders = _folders(host, name)
     job, after = folders.get(name), folders.get(name + FOLLOWS)
     if job is None or job.job is None:
-        raise NotFound(
-            f"`{host.name}/{name}` has no job that could be followed",
-            hint=f"`jlr start {host.name} {name} --slurm …` submits one",
-        )
+        hint = f"`jlr start {host.name} {name} --slurm …` submits one"
+        raise NotFound(f"`{host.name}/{name}` has no job that could be followed", hint=hint)
     if after is not None and not after.over:
-        raise Busy(
-            f"job {after.job} follows job {job.job} of `{host.name}/{name}` already",
-            hint=f"`jlr stop {host.name}/{name}` cancels both",
-        )
+        what = f"job {after.job} follows job {job.job} of `{host.name}/{name}` already"
+        hint = f"`jlr stop {host.name}/{name}` cancels both"
+        raise Busy(what, hint=hint)
     _deleted(host, name, SESSIONS.remove(name + FOLLOWS))
     plan = kept_plan(host, name)
     begins = tuple(each for each in plan.resources.arguments if not each.startswith(BEGINS))
     resources = replace(
         plan.resources, arguments=(*begins, *(() if job.over else SLURM.after(job.job)))
     )
-    mark = secrets.token_hex(6)
-    return job, replace(
-        plan, name=name + FOLLOWS, mark=mark, replaces=plan.name, resources=resources
-    )
+    plan = replace(plan, name=name + FOLLOWS, replaces=plan.name, resources=resources)
+    return job, replace(plan, mark=secrets.token_hex(6))
 
 
 def kept_plan(host: Host, name: str) -> ScheduledPlan:
@@ -330,11 +309,7 @@ def _failed(start: StartContext, job: Job) -> JlrError:
 
 
 def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> list[str]:
-    """Cancel the session's job, and nothing else; return what was done.
-
-    Raises:
-        JlrError: it does not end.
-    """
+    """Cancel the session's job, and return what was done (`JlrError`: it does not end)."""
     server = f'"{SERVERS}"/{shlex.quote(name)}'
     mark = f"umask 077; mkdir -p {server} && echo stopped >{server}/ended\n"
     done = []
@@ -343,10 +318,9 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
         live = [job for job in _folders(host, name).values() if not job.over]
         if not live:
             break
-        stopping = SESSIONS.stop(live[0].name, force=request.force)
         not_stopped = f"{{ status=$?; rm -f {server}/ended; exit $status; }}"
-        stopping = f"{mark}(\n{stopping}) || {not_stopped}"
-        ended = run_script(host, stopping, timeout=STOP_SECONDS)
+        stopping = f"(\n{SESSIONS.stop(live[0].name, force=request.force)}) || {not_stopped}"
+        ended = run_script(host, mark + stopping, timeout=STOP_SECONDS)
         if ended.status != 0:
             raise JlrError(f"cannot cancel the job of `{name}`: {one_line(ended.complaint)}")
         done.append(f"cancelled job {live[0].job}")

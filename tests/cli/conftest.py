@@ -38,7 +38,7 @@ WORKFLOWS = """
     images.save.images images.save.save images.build.build
     images.pull.pull images.pull.push images.removal.remove
     images.removal.prune images.login.log_in images.login.log_out
-    gpus.host_gpus.inventory gpus.host_gpus.watch gpus.pool_gpus.watch_pool
+    gpus.host_gpus.inventory gpus.host_gpus.watch gpus.host_gpus.watch_pool
     hosts.links.forget doctor.doctor.doctor demo.demo.demo forwards.browser.open_in_browser
 """
 

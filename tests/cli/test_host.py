@@ -119,7 +119,7 @@ def test_a_watched_pool_tells_once_what_a_driver_complains_of(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     silent = PoolAnswer("dgx", gpus().unanswered("`nvidia-smi` on `dgx` did not answer"))
-    workflows.will("gpus.pool_gpus.watch_pool", [[silent], [silent]])
+    workflows.will("gpus.host_gpus.watch_pool", [[silent], [silent]])
     outcome = jlr("gpus", "@lab", "--watch")
     assert outcome.stdout.count("HOST  GPU  NAME") == 2
     assert outcome.stderr.count("dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer") == 1

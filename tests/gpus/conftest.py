@@ -21,17 +21,11 @@ from tests.sessions.parts import link_all_but
 
 @dataclass(frozen=True)
 class GpuHost:
-    """A host with GPUs.
-
-    Attributes:
-        server: its sshd.
-        gpus: what is stood in for.
-        programs: a folder on its PATH.
-    """
+    """A host with GPUs."""
 
     server: SSHServer
-    gpus: Gpus
-    programs: Path
+    gpus: Gpus  # what is stood in for
+    programs: Path  # a folder on its PATH
 
 
 @pytest.fixture(scope="session")

@@ -118,6 +118,19 @@ def job(laptop: Laptop, name: str, gpus: str) -> None:
     assert done.status == 0, done
 
 
+def asked(laptop: Laptop, *words: str) -> dict[str, Any]:
+    """Return what `jlr gpus` tells of the host."""
+    answer = laptop.jlr("gpus", "lab", *words, "--json")
+    assert answer.status == 0, answer
+    return dict(json.loads(answer.stdout))
+
+
+def jobs_of(laptop: Laptop) -> dict[str, dict[str, Any]]:
+    """Return the host's jobs by name."""
+    listed = laptop.jlr("job", "list", "lab", "--json").stdout
+    return {job["name"]: job for job in json.loads(listed)}
+
+
 def leases_of(host: GpuHost) -> list[str]:
     names = [path.name for path in all_leases()]
     return [name for name in names if name.partition("+")[0] in host.gpus.uuids]

@@ -49,30 +49,18 @@ IDLE = {
 
 @dataclass
 class Gpus:
-    """The GPUs of a host that has none.
+    """The GPUs of a host that has none."""
 
-    Attributes:
-        folder: a folder on the host's PATH.
-        uuids: their names, new for each test since leases are the whole machine's.
-    """
-
-    folder: Path
-    uuids: list[str] = field(default_factory=list)
+    folder: Path  # a folder on the host's PATH
+    uuids: list[str] = field(default_factory=list)  # new for each test: leases are the machine's
     state: dict[str, Any] = field(default_factory=dict)
 
     def install(self, count: int = 2) -> None:
         """Give the host a number of free GPUs."""
         self.uuids = [f"GPU-{uuid4()}" for _ in range(count)]
         gpus = [{"index": index, "uuid": uuid} | IDLE for index, uuid in enumerate(self.uuids)]
-        self.state = {
-            "gpus": gpus,
-            "fields": ["index", "uuid", *IDLE],
-            "processes": [],
-            "list": "",
-            "document": "",
-            "delay": 0,
-            "failure": None,
-        }
+        self.state = {"gpus": gpus, "fields": ["index", "uuid", *IDLE], "processes": []}
+        self.state |= {"list": "", "document": "", "delay": 0, "failure": None}
         program = self.folder / "nvidia-smi"
         self.write()
         program.write_text(PROGRAM.replace("FOLDER", str(self.folder)))

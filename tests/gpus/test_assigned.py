@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.assigned import read as read_assigned
 from tests.gpus.conftest import GpuHost
-from tests.gpus.parts import ID, NEW, inventory, row, uuid
+from tests.gpus.parts import ID, NEW, asked, inventory, row, uuid
 from tests.gpus.parts import container as described
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
@@ -95,14 +94,6 @@ def test_where_docker_does_not_tell_processes_show_whether_it_has_containers(
     assert bool(read_assigned(told).unseen) == may_be, told
 
 
-def asked(laptop: Laptop) -> dict[str, Any]:
-    return dict(json.loads(laptop.jlr("gpus", "lab", "--json").stdout))
-
-
-def states(laptop: Laptop) -> list[str]:
-    return [gpu["state"] for gpu in asked(laptop)["gpus"]]
-
-
 def run_by_hand(engine: Engine, name: str, *options: str) -> None:
     engine.docker("run", "--detach", "--name", name, *options, "lab/plain", "sleep", "1d")
 
@@ -141,7 +132,7 @@ def test_gpus_of_idle_containers_are_not_free_however_they_were_given(
     shared = ada.jlr("run", "lab", "--runtime", "none", "--gpus", "auto", "--rm", "--", "true")
     assert note in " ".join(shared.stderr.split()), shared
     engine.docker("stop", "--time", "0", others[0])
-    assert states(ada)[20] == "free"
+    assert asked(ada)["gpus"][20]["state"] == "free"
 
 
 @pytest.fixture
@@ -218,9 +209,8 @@ def test_gpus_that_nobody_asked_for_are_told(
     try:
         name = container.name()
         told = start(ada, "lab", name, *NEW, *wants)
-        assert f"the container `{name}` has GPUs (all) without `--gpus`" in " ".join(
-            told.stderr.split()
-        ), told
+        said = " ".join(told.stderr.split())
+        assert f"the container `{name}` has GPUs (all) without `--gpus`" in said, told
         told = start(ada, "lab", container.name(), *NEW, "--gpus", "none")
         assert "none were asked for" not in " ".join(told.stderr.split()), told
         job = ("run", "lab", "--image", "lab/plain", *wants, "--name", container.name())

@@ -6,23 +6,17 @@ import datetime
 import json
 import os
 import signal
-from typing import Any
 
 import psutil
 import pytest
 
 from tests.gpus.conftest import GpuHost, Sleeper
+from tests.gpus.parts import asked
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import PATIENCE
 from tests.sessions.parts import failed
-
-
-def asked(laptop: Laptop, *words: str) -> Any:
-    answer = laptop.jlr("gpus", "lab", *words, "--json")
-    assert answer.status == 0, answer
-    return json.loads(answer.stdout)
 
 
 def test_each_gpu_lists_its_users_with_container_and_time(

@@ -160,7 +160,6 @@ def test_what_has_a_name_is_found_on_its_host_of_the_pool(
 
 
 def test_a_pool_is_refused_where_one_host_is_wanted(pool: Laptop) -> None:
-    failed(
-        pool.jlr("image", "list", "@all"), 2, "`@all` is a pool", "`second`", "`gpus` take pools"
-    )
+    listed = pool.jlr("image", "list", "@all")
+    failed(listed, 2, "`@all` is a pool", "`second`", "`gpus` take pools")
     failed(pool.jlr("gpus", "@al"), 6, "no pool `@al`", "did you mean `@all`?")

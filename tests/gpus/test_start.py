@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 from tests.gpus.conftest import GpuHost, Sleeper
-from tests.gpus.parts import NEW, job, leases_of
+from tests.gpus.parts import NEW, job, jobs_of, leases_of
 from tests.lab.accounts import Account, all_leases
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -155,8 +155,6 @@ def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
 
 
 BROKEN = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-
-
 LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"
 
 
@@ -167,10 +165,8 @@ def test_gpus_are_proved_when_a_container_starts_and_a_loss_is_told_later(
     name = container.name()
     created = start(ada, "lab", name, *NEW, "--gpus", "0,1")
     assert created.status == 0, created
-    told = f"the container `{name}` cannot use its GPUs: "
-    assert f"{told}it has none of the 2 that you asked for; `jlr doctor lab`" in " ".join(
-        created.stderr.split()
-    ), created
+    told, said = f"the container `{name}` cannot use its GPUs: ", " ".join(created.stderr.split())
+    assert f"{told}it has none of the 2 that you asked for; `jlr doctor lab`" in said, created
     here = Container(engine, name)
     program, write = "/usr/bin/nvidia-smi", 'printf %s "$0" >$1; chmod +x $1'
     for lines, why in (
@@ -186,20 +182,11 @@ def test_gpus_are_proved_when_a_container_starts_and_a_loss_is_told_later(
     for command in (("url",), ("list", f"lab/{name}")):
         answer = ada.jlr(*command)
         assert answer.status == 0, answer
-        for word in (
-            f"the container `{name}` has lost its GPUs",
-            "Failed to initialize NVML",
-            "systemd",
-        ):
+        lost = f"the container `{name}` has lost its GPUs"
+        for word in (lost, "Failed to initialize NVML", "systemd"):
             assert word in answer.stdout + answer.stderr, answer
     report = json.loads(ada.jlr("list", f"lab/{name}", "--json").stdout)
     assert (report["state"], "has lost its GPUs" in report["detail"]) == ("up", True)
-
-
-def jobs_of(laptop: Laptop) -> dict[str, dict[str, Any]]:
-    return {
-        job["name"]: job for job in json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
-    }
 
 
 def test_a_place_and_its_gpus_outlast_a_start_that_is_killed(

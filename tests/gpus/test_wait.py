@@ -20,7 +20,7 @@ from jlremote.gpus.leases import PLACE_SECONDS, QueueTicket, ahead, read_queue
 from jlremote.place.host.kept_jobs import WAITERS_PROGRAM, WAITERS_PYTHON
 from jlremote.remote import sending
 from tests.gpus.conftest import GpuHost
-from tests.gpus.parts import run
+from tests.gpus.parts import asked, jobs_of, run
 from tests.lab.accounts import all_leases
 from tests.lab.containers import ContainerFactory
 from tests.lab.desktop import Desktop, desktop
@@ -100,8 +100,7 @@ def waiting(laptop: Laptop, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def queue_of(laptop: Laptop) -> list[str]:
-    found = json.loads(laptop.jlr("gpus", "lab", "--json").stdout)
-    return [one["session"] for one in found["queue"]]
+    return [one["session"] for one in asked(laptop)["queue"]]
 
 
 def await_queue(laptop: Laptop, *names: str) -> None:
@@ -145,10 +144,7 @@ def test_a_wait_ends_with_its_time_or_ctrl_c_and_leaves_no_place(
 ) -> None:
     for gpu in (0, 1):
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
-    late = ada.jlr(*JOB, "--gpus", "auto", "--wait=1s", "--", "true")
-    failed_after = late.stderr.splitlines()[-2:]
-    assert late.status == 7, late
-    assert "no GPUs after 1s" in failed_after[0], late
+    failed(ada.jlr(*JOB, "--gpus", "auto", "--wait=1s", "--", "true"), 7, "no GPUs after 1s")
     assert queue_of(ada) == []
     with waiting(ada, *JOB, "--name", "left", "--gpus", "auto", "--wait", "--", "true") as left:
         wait_until(lambda: queue_of(ada) == ["left"], "the place in the queue")
@@ -157,12 +153,6 @@ def test_a_wait_ends_with_its_time_or_ctrl_c_and_leaves_no_place(
         assert left.returncode == 130
     assert queue_of(ada) == []
     failed(ada.jlr(*JOB, "--wait", "--", "true"), 2, "`--wait` needs `--gpus`", "--gpus auto")
-
-
-def job_of(laptop: Laptop, name: str) -> dict[str, object]:
-    found = json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
-    (one,) = [job for job in found if job["name"] == name]
-    return dict(one)
 
 
 def test_a_detached_job_waits_on_the_host_whatever_becomes_of_the_laptop(
@@ -179,7 +169,7 @@ def test_a_detached_job_waits_on_the_host_whatever_becomes_of_the_laptop(
     await_queue(ada, "far")
     with waiting(bert, *JOB, "--name", "near", "--gpus", "auto", "--wait", "--", "true") as near:
         wait_until(lambda: queue_of(bert) == ["far", "near"], "one queue for both kinds")
-        found = job_of(ada, "far")
+        found = jobs_of(ada)["far"]
         assert (found["state"], found["place"], found["gpus"]) == ("waiting", 1, "auto:2")
         assert "GPU 0: " in str(found["reason"])
         shown = ada.jlr("job", "list", "lab")
@@ -218,10 +208,9 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     await_queue(ada, "inner", image)
     assert ada.jlr("run", "lab", "--image", "lab/plain", *wanted, odd, *shell).status == 0
     wait_until(lambda: queue_of(ada) == ["inner", image, odd], "the third in the queue")
-    failed(
-        ada.jlr("run", "lab", "--image", "lab/plain", *wanted, image, *shell), 7, "already exists"
-    )
-    assert job_of(ada, image)["place"] == 2
+    again = ada.jlr("run", "lab", "--image", "lab/plain", *wanted, image, *shell)
+    failed(again, 7, "already exists")
+    assert jobs_of(ada)[image]["place"] == 2
     engine.docker("create", "--name", odd, "lab/plain")
     for process in ada.processes():
         process.kill()  # the link
@@ -236,11 +225,11 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
         assert attached.returncode == 3, told
         assert "number " in told
         assert logs.communicate(timeout=60)[0].endswith("word\n")
-    found = job_of(ada, image)
+    found = jobs_of(ada)[image]
     assert (found["state"], found["container"], found["place"]) == ("ended", image, None)
     assert found["gpus"] in ("0", "1")
     wait_until(partial(has_ended, ada, odd), "the end of the job that cannot begin")
-    assert str(job_of(ada, odd)["detail"]).startswith("not begun: ")
+    assert str(jobs_of(ada)[odd]["detail"]).startswith("not begun: ")
     assert "already in use" in ada.jlr("logs", odd).stderr
     engine.docker("rm", odd)
     for name in ("inner", image, odd):
@@ -249,7 +238,7 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
 
 
 def has_ended(laptop: Laptop, name: str) -> bool:
-    return job_of(laptop, name)["state"] == "ended"
+    return bool(jobs_of(laptop)[name]["state"] == "ended")
 
 
 def test_a_job_that_waits_on_the_host_is_stopped_killed_or_gives_up(
@@ -281,7 +270,7 @@ def test_a_job_that_waits_on_the_host_is_stopped_killed_or_gives_up(
     wait_until(lambda: queue_of(ada) == [], "an empty queue")
     for name, state in (("stopped", "stopped"), ("killed", "stopped"), ("late", "gave up")):
         wait_until(partial(has_ended, ada, name), f"the end of {name}")
-        assert str(job_of(ada, name)["detail"]).partition(":")[0] == state
+        assert str(jobs_of(ada)[name]["detail"]).partition(":")[0] == state
         row = next(
             line for line in ada.jlr("job", "list", "lab").stdout.splitlines() if name in line
         )

@@ -52,17 +52,11 @@ class Watching:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs of a laptop, all in one place.
-
-    Attributes:
-        laptop: the laptop that started them.
-        where: the options that say so.
-        containers: gives names, which are those of containers too.
-    """
+    """Jobs of a laptop, all in one place."""
 
     laptop: Laptop
-    where: tuple[str, ...]
-    containers: ContainerFactory
+    where: tuple[str, ...]  # the options that say so
+    containers: ContainerFactory  # gives names, which are those of containers too
 
     def name(self) -> str:
         """Return a name that no job has."""

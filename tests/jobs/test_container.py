@@ -39,9 +39,8 @@ def test_a_job_of_the_user_has_a_writable_home(
     uid, home = done.stdout.split()
     assert (done.status, int(uid)) == (0, account.uid), done
     assert home.endswith(f"/{name}/home")
-    assert WRITES_HOME[2] in owner.jlr("job", "list", "lab").stdout, (
-        "and nothing that jlr put around it"
-    )
+    listed = owner.jlr("job", "list", "lab").stdout
+    assert WRITES_HOME[2] in listed, "and nothing that jlr put around it"
     given = ("--name", containers.name(), "--image", "lab/plain", "-u", "1234", "-e", "HOME=/tmp")
     assert owner.jlr("run", "lab", *given, "--", *WRITES_HOME).stdout == "1234 /tmp\n"
 
@@ -61,9 +60,8 @@ def test_an_entrypoint_is_given_the_command_under_any_user(
     owner: Laptop, containers: ContainerFactory, engine: Engine, user: str
 ) -> None:
     image = f"lab/{containers.name()}"
-    engine.docker(
-        "build", "-t", image, "-", stdin='FROM lab/plain\nENTRYPOINT ["printf", "[%s]"]\n'
-    )
+    file = 'FROM lab/plain\nENTRYPOINT ["printf", "[%s]"]\n'
+    engine.docker("build", "-t", image, "-", stdin=file)
     try:
         where = ("--name", containers.name(), "--image", image, "--rm", "-u", user)
         done = owner.jlr("run", "lab", *where, "--", "two  words", "$HOME")
@@ -167,10 +165,7 @@ def test_a_naming_template_applies_to_jobs_and_either_name_finds_them(
 ) -> None:
     short = containers.name().removeprefix(containers.prefix)
     full = f"{containers.prefix}{account.name}_j{short}"
-    with (
-        new_laptop(sshd, account, keys) as laptop,
-        new_laptop(sshd, account, keys) as other,
-    ):
+    with new_laptop(sshd, account, keys) as laptop, new_laptop(sshd, account, keys) as other:
         laptop.settle(f'[defaults]\nname = "{containers.prefix}{{user}}_{{name}}"\n')
         where = ("--name", f"j{short}", "--image", "lab/plain", "--detach")
         begun = laptop.jlr("run", "lab", *where, "--", "sh", "-c", "echo here; exit 3")

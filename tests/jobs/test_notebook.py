@@ -22,16 +22,8 @@ from tests.sessions.parts import failed
 
 def notebook(*cells: tuple[str, Sequence[str]]) -> str:
     """Return a notebook of code cells, each with its tags."""
-    code: list[dict[str, Any]] = [
-        {
-            "cell_type": "code",
-            "source": source,
-            "metadata": {"tags": list(tags)},
-            "outputs": [],
-            "execution_count": None,
-        }
-        for source, tags in cells
-    ]
+    empty: dict[str, Any] = {"cell_type": "code", "outputs": [], "execution_count": None}
+    code = [empty | {"source": text, "metadata": {"tags": list(tags)}} for text, tags in cells]
     return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": code})
 
 
@@ -51,11 +43,6 @@ def read(session: Container, path: str) -> Any:
     return json.loads(session.execute("cat", path))
 
 
-def jobs(laptop: Laptop) -> Any:
-    """Return the objects of `jlr job list`."""
-    return json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
-
-
 def test_a_notebook_runs_to_its_end_with_its_parameters(owner: Laptop, session: Container) -> None:
     text = notebook(
         ("epochs, word = 1, 'none'", ["parameters"]),
@@ -73,7 +60,8 @@ def test_a_notebook_runs_to_its_end_with_its_parameters(owner: Laptop, session: 
     assert "job lab/good-" in ran.stderr, ran
     assert "IPKernelApp" not in ran.stderr, ran
     assert owner.jlr("cp", copy, "got.ipynb").status == 0
-    [job] = [one for one in jobs(owner) if one["name"].startswith("good-")]
+    listed = json.loads(owner.jlr("job", "list", "lab", "--json").stdout)
+    [job] = [one for one in listed if one["name"].startswith("good-")]
     assert job["command"] == "/tmp/good.ipynb epochs=3 'word=it'\"'\"'s '"
     cells = read(session, "/tmp/good.executed.ipynb")["cells"]
     assert cells[1]["metadata"]["tags"] == ["injected-parameters"]

@@ -15,6 +15,7 @@ from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
+from tests.sessions.parts import failed
 
 OUTPUT = b"begin\r\n\xff\xfe caf\xe9\x1b[31mred\x1b[0m no newline at the end"
 WORDS = ("-n", "--help", "two  words", 'it\'s "so"', "$(id) `id` $HOME", "one\ntwo", "--", "é")
@@ -116,9 +117,8 @@ def test_clean_deletes_ones_own_jobs_and_not_those_of_another_user(
         return name
 
     def names(laptop: Laptop) -> set[str]:
-        return {
-            job["name"] for job in json.loads(laptop.jlr("job", "list", "lab", "--json").stdout)
-        }
+        listed = laptop.jlr("job", "list", "lab", "--json").stdout
+        return {job["name"] for job in json.loads(listed)}
 
     in_container, on_host = ("--image", "lab/plain"), ("--runtime", "none")
     with claimed_account() as other, new_laptop(sshd, other, keys) as their_laptop:
@@ -140,8 +140,7 @@ def test_a_name_that_is_taken_is_refused_wherever_the_first_job_runs(
     jobs.begin(name, "echo first; sleep 600")
     for where in (("--image", "lab/plain"), ("--in", inside.name), ("--runtime", "none")):
         second = jobs.laptop.jlr("run", "lab", *where, "--name", name, "--", "echo", "second")
-        assert second.status == 7, (where, second)
-        assert "choose another name" in second.stderr
+        failed(second, 7, "choose another name")
     assert jobs.state(name)["state"] == "running"
     assert jobs.laptop.jlr("rm", name, "--force", "--yes").status == 0
 
@@ -178,9 +177,8 @@ def test_a_deleted_job_is_not_reported_as_a_missing_session(
         (("logs",), f"lab/{name}", " lab"),
     ):
         again = owner.jlr(*command, selector)
-        assert again.status == 6, again
-        assert f"there is neither a session nor a job `{selector}`" in again.stderr
-        assert f"`jlr list{host}` and `jlr job list{host}` show all" in again.stderr
+        told = f"there is neither a session nor a job `{selector}`"
+        failed(again, 6, told, f"`jlr list{host}` and `jlr job list{host}` show all")
 
 
 @every_place

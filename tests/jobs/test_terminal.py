@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.cli.terminal import Terminal
@@ -12,6 +10,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.sessions.parts import failed
 from tests.shell.parts import LOST
 
 
@@ -42,9 +41,7 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         assert terminal.process.wait(SECONDS) == 0
         terminal.wait_for(f"`lab/{name}` keeps running; `jlr job attach lab/{name}`")
         assert terminal.echoes()
-    [job] = [
-        one for one in json.loads(owner.jlr("job", "list", "--json").stdout) if one["name"] == name
-    ]
+    job = jobs.state(name)
     assert (job["state"], job["terminal"]) == ("running", True)
     with at_terminal(owner, "job", "attach", name, "--detach-keys", "ctrl-]") as terminal:
         answers(terminal, "echo is $kept", "is 4")
@@ -91,8 +88,7 @@ def test_a_terminal_that_cannot_be_given_is_refused(
     name = containers.name()
     run = ("run", "lab", "--name", name)
     refused = owner.jlr(*run, "--image", "lab/plain", "-it", "--", "true")
-    assert refused.status == 2, refused
-    assert "needs a terminal here" in refused.stderr
+    failed(refused, 2, "needs a terminal here")
     image = ("--image", "lab/plain", "--no-init")
     with at_terminal(owner, *run, *image, "-it", "--", "/no/such/program") as terminal:
         assert terminal.process.wait(SECONDS) == 1
@@ -101,9 +97,8 @@ def test_a_terminal_that_cannot_be_given_is_refused(
     for where, place in ((("--runtime", "none"), "lab"), (("--in", inside.name), inside.name)):
         for option, keep in (("-t", " --keep"), ("-i", "")):
             elsewhere = owner.jlr(*run, *where, f"{option}d", "--", "echo", "it's")
-            assert elsewhere.status == 2, elsewhere
-            assert f"`{option}` is for a job in a new container" in elsewhere.stderr
-            assert f"{place}{keep} -- echo 'it'\"'\"'s'`" in elsewhere.stderr
+            told = f"`{option}` is for a job in a new container"
+            failed(elsewhere, 2, told, f"{place}{keep} -- echo 'it'\"'\"'s'`")
     begun = owner.jlr(*run, "--image", "lab/plain", "-itd", "--", "sh")
     assert begun.status == 0, begun
     with at_terminal(owner, "job", "attach", name) as terminal:

@@ -51,7 +51,7 @@ ROOMS = (
 LOADED = tuple(f"jlremote.{room}" for room in ROOMS)
 LOADED_TOO = (
     *("difflib", "platformdirs.unix", "tomllib", "rich.live", "rich.progress"),
-    *("importlib_metadata", "jlremote.gpus.pool_gpus", "more_itertools", "secretstorage"),
+    *("importlib_metadata", "jlremote.gpus.host_gpus", "more_itertools", "secretstorage"),
 )
 LINK = "jlremote.link"  # among the words with which it is started
 # <linux/prctl.h>, from which comes the structure, too: where parts of a process's memory lie.

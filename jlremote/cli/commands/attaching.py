@@ -122,13 +122,13 @@ def show_to_its_end(
     Where Ctrl-C signals the job, the first one on a terminal asks, unless stdin is the job's.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
-    from jlremote.jobs import follow, known_jobs, streams
+    from jlremote.jobs import follow, known_jobs
 
     screen, over = LocalTerminal(), True
     if job.job.terminal and not job.job.over and screen.kind is not None and not as_json():
-        code, over = streams.attach(job, screen, context, detach_keys)
+        code, over = follow.attach(job, screen, context, detach_keys)
     else:
-        with streams.given(job, screen.piped()) if gives else nullcontext():
+        with follow.given(job, screen.piped()) if gives else nullcontext():
             show = JobOutput(beside=as_json()).show
             if ctrl_c and screen.in_foreground and not gives:
                 ctrl_c |= follow.CtrlC.ASKS

@@ -91,11 +91,11 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
 def _snapshots(
     host: str, watch: float | None, context: Context, invocation: Invocation
 ) -> Iterable[Shown]:
-    from jlremote.gpus import host_gpus, pool_gpus
+    from jlremote.gpus import host_gpus
     from jlremote.hosts import links
 
     if watch is None and is_pool(host):
-        answers = pool_gpus.of_pool(host, context)
+        answers = host_gpus.of_pool(host, context)
         if not as_json():
             links.note_silent(answers, context)
         return [answers]
@@ -104,7 +104,7 @@ def _snapshots(
     if is_pool(host):
         # A step for each look would bury what is watched.
         silent = invocation.context(silent=True)
-        return pool_gpus.watch_pool(host, max(watch, POOL_SECONDS), silent)
+        return host_gpus.watch_pool(host, max(watch, POOL_SECONDS), silent)
     return host_gpus.watch(host, watch, context)
 
 

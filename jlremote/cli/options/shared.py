@@ -272,7 +272,7 @@ def host_of(
     """Return the typed host, or the host of a pool for a container (see `host_of_pool`)."""
     if not is_pool(host):
         return host
-    from jlremote.gpus.pool_gpus import host_of_pool
+    from jlremote.gpus.host_gpus import host_of_pool
 
     flags = {"gpus": options["gpus"], "share-gpus": options["share_gpus"]}
     return host_of_pool(host, container, flags, context, **how)

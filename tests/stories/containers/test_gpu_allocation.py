@@ -113,7 +113,7 @@ def test_a_detached_job_is_promised_gpus_in_the_words_of_its_engine(
 
 def test_a_wait_on_a_host_without_python_is_refused() -> None:
     answers: dict[str, list[Answer]] = {
-        "script": [ALL_BUSY, ""], "earlier": [""], "launch": [refused("", sending.NO_PYTHON)],
+        "script": [ALL_BUSY, refused("", sending.NO_PYTHON), ""], "earlier": [""],
     }  # fmt: skip
     begun = start(answers, StartRequest("dgx", "cont1", gpus="auto", wait=60.0), CONTAINERS)
     with pytest.raises(JlrError, match=r"`--wait` needs Python 3.8 or later on `dgx`"):

@@ -31,9 +31,6 @@ class FakeBackend:
     def rest(self, name: str, stdout: int, stderr: int) -> str:
         return f"rest {name} {stdout} {stderr}"
 
-    def log(self, name: str, lines: int, *, follow: bool) -> str:
-        return f"log {name} {lines} {follow}"
-
     def signal(self, name: str, signal: str) -> str:
         return f"signal {name} {signal}"
 

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError, NotFound, Unreachable, Usage
+from jlremote.gpus import wait
 from jlremote.hosts.requests import RunRequest, StartRequest, StopRequest
-from jlremote.jobs import begin, begin_on_host, known_jobs
+from jlremote.jobs import begin, known_jobs
 from jlremote.jobs.engine_jobs import COMMAND_LABEL
 from jlremote.jobs.known_jobs import EngineRefused
 from jlremote.laptop import job_records, sessions
@@ -243,4 +244,4 @@ def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:
     begun = start({"script": [refused("", sending.NO_PYTHON)]})
     plan = ProcessPlan("sweep", ("true",), "true", wait={"first": {"why": "none is free"}})
     with pytest.raises(JlrError, match=r"`--wait` needs Python 3\.8 or later on `dgx`"):
-        begin_on_host.launched(begun.context, plan)
+        wait.launched(begun.context, plan)
