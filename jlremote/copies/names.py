@@ -72,10 +72,8 @@ def one_place(sources: list[RemotePath]) -> str:
     """Return the one place of all remote sources (`Usage`: they are in several)."""
     places = {source.where for source in sources}
     if len(places) > 1:
-        raise Usage(
-            f"sources in several places: {', '.join(f'`{place}`' for place in sorted(places))}",
-            hint="copy from each with a command of its own",
-        )
+        what = f"sources in several places: {', '.join(f'`{place}`' for place in sorted(places))}"
+        raise Usage(what, hint="copy from each with a command of its own")
     return places.pop()
 
 

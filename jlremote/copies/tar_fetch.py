@@ -119,10 +119,8 @@ def _check(
             hint = "`-r` copies it with all that is in it"
             raise Usage(f"`{one.source.path}` is a folder", hint=hint)
         if into.is_dir() and not fits_here(one.name):
-            raise Usage(
-                f"no file on Windows can be called `{one_line(one.name)}`",
-                hint=f"name the copy: `jlr cp {one.source} NAME`",
-            )
+            message = f"no file on Windows can be called `{one_line(one.name)}`"
+            raise Usage(message, hint=f"name the copy: `jlr cp {one.source} NAME`")
     if len(matches) > 1 and not into.is_dir():
         raise NotFound(f"`{into}` is not a folder")
 

@@ -124,10 +124,8 @@ class SessionChecks:
         tried = run_script(trial.link, trial.runtime.inside(self._name, "true"))
         if tried.status != 0:
             again = trial.runtime.shown("run", "--rm", "-it", trial.request.image, "sh")
-            raise JlrError(
-                f"nothing runs in a new container of {trial.request.image}: {reason(tried)}",
-                hint=f"try it there: `{again}`",
-            )
+            what = f"nothing runs in a new container of {trial.request.image}: {reason(tried)}"
+            raise JlrError(what, hint=f"try it there: `{again}`")
         return fine(f"a new container of {trial.request.image} starts")
 
     def _network(self) -> Finding:

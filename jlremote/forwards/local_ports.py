@@ -222,10 +222,8 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     surveyed = survey(link, runtime, record.name)
     container = halted.running(record, runtime, surveyed.container)
     if surveyed.whose is not None and not record.shared:
-        raise NotFound(
-            f"the container `{record.name}` now belongs to `{surveyed.whose}`",
-            state="container-gone",
-        )
+        what = f"the container `{record.name}` now belongs to `{surveyed.whose}`"
+        raise NotFound(what, state="container-gone")
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
             check_owner(PortOwner(port.local_port, record.host, record.name, port.port))

@@ -207,10 +207,8 @@ def _on_host(host: Link, request: BuildRequest) -> BuildContext:
     script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
     read = run_script(host, script)
     if read.status == _NO_FOLDER:
-        raise NotFound(
-            f"there is no folder `{folder}` on `{host.name}`",
-            hint="name the folder of the Dockerfile there",
-        )
+        what = f"there is no folder `{folder}` on `{host.name}`"
+        raise NotFound(what, hint="name the folder of the Dockerfile there")
     if read.status != 0:
         raise NotFound(
             f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",

@@ -98,9 +98,8 @@ def _entries(
         with os.scandir(folder) as listing:
             children = sorted(listing, key=lambda child: child.name)
     except OSError as error:
-        raise JlrError(
-            f"cannot read the folder `{folder}`: {reason_of(error)}", hint=_LEAVE_OUT
-        ) from error
+        what = f"cannot read the folder `{folder}`: {reason_of(error)}"
+        raise JlrError(what, hint=_LEAVE_OUT) from error
     for child in children:
         name = f"{prefix}{child.name}"
         status = child.stat(follow_symlinks=False)

@@ -235,10 +235,8 @@ unset config; set -- --authfile "$keys/config.json"
 def pull(host: Link, program: str, typed: str, folder: str | None, context: Context) -> Image:
     """Pull an image also if it is there: a tag may mean another one (`Usage`: no reference)."""
     if not is_reference(typed):
-        raise Usage(
-            f"`{one_line(typed)}` does not say where it comes from",
-            hint=f"`{DOCKER}{one_line(typed)}` pulls it from a registry",
-        )
+        what = f"`{one_line(typed)}` does not say where it comes from"
+        raise Usage(what, hint=f"`{DOCKER}{one_line(typed)}` pulls it from a registry")
     fetch(host, program, typed, folder, context)
     found_there(host, typed, folder, context)
     end = f"/{file_name(typed)}"

@@ -68,10 +68,8 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     if not request.keep and open_secrets() is None:
         words = ("jlr", "image", "login", request.host, registry, "--username", user)
         again = command_line((*words, *request.engine_options, "--keep"))
-        raise JlrError(
-            "cannot keep the key: this machine has no keychain",
-            hint=f"`{again}` keeps it on the host instead",
-        )
+        what = "cannot keep the key: this machine has no keychain"
+        raise JlrError(what, hint=f"`{again}` keeps it on the host instead")
     link = connect(link_on(request.host, context), context)
     typed = request.key
     if typed is None:
@@ -107,10 +105,8 @@ def log_out(
         places = ["this machine's keychain"] if registry_keys.forget(host, name) else []
         done = run_script(link, logout)
     if done.status != 0:
-        raise JlrError(
-            f"`{host}` may still keep a key of `{name}`: {done.complaint}",
-            hint="this machine has forgotten it" if places else None,
-        )
+        what = f"`{host}` may still keep a key of `{name}`: {done.complaint}"
+        raise JlrError(what, hint="this machine has forgotten it" if places else None)
     if done.stdout.startswith(registry_keys.KEPT):
         places.append(f"the settings on {host}")
     return places
@@ -133,10 +129,8 @@ def _user(request: LoginRequest) -> str:
         return request.user
     if request.registry == NVIDIA:
         return NVIDIA_USER
-    raise Usage(
-        f"the user name at `{request.registry}` is missing",
-        hint=f"`{login_command(request.host, request.registry, *request.engine_options)}`",
-    )
+    hint = f"`{login_command(request.host, request.registry, *request.engine_options)}`"
+    raise Usage(f"the user name at `{request.registry}` is missing", hint=hint)
 
 
 def _try(

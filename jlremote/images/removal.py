@@ -121,10 +121,8 @@ def prune(
 
 def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
     if wanted.runtime in IMAGE_RUNTIMES:
-        raise Usage(
-            f"images of `{wanted.runtime}` are files",
-            hint=f"`jlr shell {host_word(host)} -- rm FILE` deletes one",
-        )
+        what = f"images of `{wanted.runtime}` are files"
+        raise Usage(what, hint=f"`jlr shell {host_word(host)} -- rm FILE` deletes one")
     return connected(host, context, wanted)
 
 
@@ -228,10 +226,8 @@ def _refuse_used(host: str, images: Sequence[StoredImage]) -> None:
     for image in images:
         if image.containers:
             names = listed([f"`{name}`" for name in image.containers], _LISTED)
-            raise Busy(
-                f"the image `{shown(image)}` is used by {names} on `{host}`",
-                hint=f"`jlr list {host} --all` shows their owners",
-            )
+            what = f"the image `{shown(image)}` is used by {names} on `{host}`"
+            raise Busy(what, hint=f"`jlr list {host} --all` shows their owners")
 
 
 def shown(image: StoredImage) -> str:

@@ -109,11 +109,9 @@ def _secret_would_be_in_it(engine: Engine, record: SessionRecord, failed: Comple
     message = f"cannot save `{record.name}`"
     if failed.status == LEFT_THERE:
         start = engine.shown("start", record.name)
-        return JlrError(
-            f"{message}: a secret of Jupyter would be in the image: {failed.complaint}",
-            hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running "
-            "one",
-        )
+        hint = f"`{start}` there starts it; jlr keeps the secret out of the image of a running one"
+        what = f"{message}: a secret of Jupyter would be in the image: {failed.complaint}"
+        return JlrError(what, hint=hint)
     memory = engine.shown("exec", record.name, "df", "/dev/shm")  # noqa: S108
     return JlrError(
         f"{message}: Jupyter's token and keys would be in the image, because they cannot be moved "

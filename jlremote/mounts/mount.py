@@ -104,10 +104,8 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     names = (None, known.session, f"{known.host}/{known.session}")
     other = request.remote is not None or request.session not in names
     if other or (request.read_only and not known.read_only):
-        raise Usage(
-            f"`{local}` already shows `{known.host}:{known.remote}`",
-            hint=f"`jlr mount --unmount {shlex.quote(str(local))}` first",
-        )
+        what = f"`{local}` already shows `{known.host}:{known.remote}`"
+        raise Usage(what, hint=f"`jlr mount --unmount {shlex.quote(str(local))}` first")
     return True
 
 
@@ -172,10 +170,8 @@ def find(
         return look(link, remote or root or _below_home(namesake))
     container, mount = surveyed.container, f"jlr mount {shlex.quote(local)}"
     if container is None:
-        raise NotFound(
-            f"the container `{session.name}` is gone",
-            hint=f"`{mount} {link.name}:DIR` mounts a folder of the host",
-        )
+        what = f"the container `{session.name}` is gone"
+        raise NotFound(what, hint=f"`{mount} {link.name}:DIR` mounts a folder of the host")
     for inside in (remote,) if remote else filter(None, (container.workdir, root)):
         if (outside := host_path(container, inside)) is not None:
             return look(link, outside, container)
@@ -222,9 +218,8 @@ def look(link: Link, path: str, container: Container | None = None) -> tuple[str
     done = run_script(link, f"folder={quoted}\n{_LOOK}")
     if done.status in (_MISSING, _CLOSED):
         why = "may not be read" if done.status == _CLOSED else "is missing or out of reach"
-        raise NotFound(
-            f"the folder `{one_line(path)}` {why} on `{link.name}`", hint=_advice(path, container)
-        )
+        what = f"the folder `{one_line(path)}` {why} on `{link.name}`"
+        raise NotFound(what, hint=_advice(path, container))
     writable, _, physical = done.stdout.partition("\n")
     try:
         return absolute_path(physical.removesuffix("\n")), writable == "writable"
@@ -292,10 +287,8 @@ def _check_folder(local: str) -> None:
         raise Usage(f"`{local}` is a file", hint="choose a folder")
     with os.scandir(folder) as entries:
         if any(entries):
-            raise Usage(
-                f"`{local}` is not empty, and the mount would hide what is in it",
-                hint="choose another folder",
-            )
+            what = f"`{local}` is not empty, and the mount would hide what is in it"
+            raise Usage(what, hint="choose another folder")
 
 
 def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:

@@ -56,10 +56,8 @@ class Linux:
         if program is None:
             raise JlrError("`sshfs` is not installed", hint=_install_hint())
         if not _DEVICE.exists():
-            raise JlrError(
-                f"this machine has no FUSE: `{_DEVICE}` is missing",
-                hint="`sudo modprobe fuse`; a container needs `--device /dev/fuse`",
-            )
+            hint = "`sudo modprobe fuse`; a container needs `--device /dev/fuse`"
+            raise JlrError(f"this machine has no FUSE: `{_DEVICE}` is missing", hint=hint)
         return program
 
     def mounted(self) -> list[str]:

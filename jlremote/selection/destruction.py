@@ -82,10 +82,8 @@ def default_session(
         last = last_stop
     if (last.host, last.name) == (chosen.host, chosen.name):
         return chosen
-    raise Usage(
-        f"no default session: `{last.host}/{last.name}`, the latest, is stopped already",
-        hint=f"name one: {_listed(names)}",
-    )
+    what = f"no default session: `{last.host}/{last.name}`, the latest, is stopped already"
+    raise Usage(what, hint=f"name one: {_listed(names)}")
 
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
