@@ -29,10 +29,8 @@ def copy(
     """Copy files, and with `recursive` folders, between this machine and one place.
 
     Modes are as umask wants them, or with `preserve` as they are but for setuid, setgid and sticky.
-
-    Raises:
-        Usage: both ends are on this machine, or neither is.
-        NotFound: there is no such place or source.
+    Raise `Usage` if both ends are on this machine, or neither is; `NotFound` if there is no such
+    place or source.
     """
     paths, into = [parsed(source) for source in sources], parsed(target)
     remote = [path for path in paths if isinstance(path, RemotePath)]

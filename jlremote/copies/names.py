@@ -38,10 +38,8 @@ class RemotePath:
     def name_of(self, path: str) -> str:
         """Return the local name for a path that the place reports for this one.
 
-        It is empty for `.`, `..`, `~` and `/`.
-
-        Raises:
-            Refused: it is not what was typed, and does not match it.
+        It is empty for `.`, `..`, `~` and `/`. Raise `Refused` if it is not what was typed, and
+        does not match it.
         """
         own = "" if self.path == "~" else self.path.removeprefix("~/")
         typed, parts = ([part for part in each.split("/") if part] for each in (own, path))

@@ -79,11 +79,9 @@ class Synced:
 def sync(request: SyncRequest, context: Context) -> Synced:
     """Send what differs, and delete there what an earlier sync brought and is gone here.
 
-    Raises:
-        Usage: one of the folders is `/` or a home folder.
-        NotFound: there is no such folder or place, or no Python there.
-        Busy: another sync has the folder there.
-        JlrError: files were not replaced, because they had changed there as well.
+    Raise `Usage` if one of the folders is `/` or a home folder; `NotFound` if there is no such
+    folder or place, or no Python there; `Busy` if another sync has the folder there; `JlrError` if
+    files were not replaced, because they had changed there as well.
     """
     local = request.local.resolve()
     if not local.is_dir():

@@ -58,9 +58,8 @@ def fetch(
 ) -> None:
     """Copy from a place to `into`: a folder, or the new name of the one file or folder.
 
-    Raises:
-        NotFound: a source is missing, or `into` is no folder and has to be one.
-        JlrError: the place sends what was not asked for; nothing of that is kept.
+    Raise `NotFound` if a source is missing, or `into` is no folder and has to be one; `JlrError` if
+    the place sends what was not asked for; nothing of that is kept.
     """
     argv = tar_scripts.fetch([one.path for one in sources], recursive=recursive)
     complaint, arrived = Complaint(), list[tuple[Match, Path]]()

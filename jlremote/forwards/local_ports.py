@@ -210,13 +210,10 @@ def host_port(link: Link, port: int) -> Endpoint:
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """Forward a session and its further ports again on their local ports.
 
-    The further ports come back also where Jupyter is dead.
-
-    Raises:
-        NotFound: its container is not there.
-        JlrError: it does not run (see `halted.running`), no Jupyter server runs in it (see
-            `survey.gone`), or the server there has neither token nor password.
-        Busy: the local port is taken, or another session's now.
+    The further ports come back also where Jupyter is dead. Raise `NotFound` if its container is not
+    there; `JlrError` if it does not run (see `halted.running`), no Jupyter server runs in it (see
+    `survey.gone`), or the server there has neither token nor password; `Busy` if the local port is
+    taken, or another session's now.
     """
     runtime = runtime_of(record)
     surveyed = survey(link, runtime, record.name)

@@ -70,12 +70,8 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     """Send a folder to the host, build an image there, and report the output of the build.
 
     Once all is sent, the build outlasts the connection. It is joined again by docker's cache, and
-    so not without one.
-
-    Raises:
-        Usage: a name is invalid or missing.
-        NotFound: there is no such folder or Dockerfile.
-        JlrError: the build failed; its output was shown.
+    so not without one. Raise `Usage` if a name is invalid or missing; `NotFound` if there is no
+    such folder or Dockerfile; `JlrError` if the build failed, and its output was shown.
     """
     if not request.tags:
         raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")

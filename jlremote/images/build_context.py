@@ -55,9 +55,8 @@ class BuildContext:
 def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
     """Read the folder of a build; `dockerfile` is `None` for the `Dockerfile` in it.
 
-    Raises:
-        NotFound: there is no such folder or Dockerfile.
-        Usage: `.dockerignore` has a line that is no pattern.
+    Raise `NotFound` if there is no such folder or Dockerfile, and `Usage` if `.dockerignore` has a
+    line that is no pattern.
     """
     if not folder.is_dir():
         raise NotFound(f"there is no folder `{folder}`", hint="name the folder of the Dockerfile")

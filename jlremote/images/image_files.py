@@ -50,10 +50,8 @@ def is_reference(typed: str) -> bool:
 def file_name(typed: str) -> str:
     """Return the name of the file that a reference is pulled into.
 
-    Each reference has a file of its own: `/` becomes `+`, which is in no reference.
-
-    Raises:
-        Usage: the name of an image in a registry is invalid.
+    Each reference has a file of its own: `/` becomes `+`, which is in no reference. Raise `Usage`
+    if the name of an image in a registry is invalid.
     """
     scheme, _, rest = typed.partition("://")
     if f"{scheme}://" != DOCKER:
@@ -113,9 +111,8 @@ def read_found(printed: str) -> tuple[str, str]:
 def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
     """Return the absolute path of an image on the host; pull a missing one that is a reference.
 
-    Raises:
-        NotFound: there is no such file or folder, or the registry has no such image.
-        JlrError: it cannot be pulled.
+    Raise `NotFound` if there is no such file or folder, or the registry has no such image;
+    `JlrError` if it cannot be pulled.
     """
     path = found_there(host, typed, folder, context)
     if path is None and is_reference(typed):

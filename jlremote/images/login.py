@@ -58,11 +58,9 @@ class LoginReport:
 def log_in(request: LoginRequest, context: Context) -> LoginReport:
     """Try a key on the host, and keep it unless the registry refuses it.
 
-    Raises:
-        Usage: the registry's name is invalid, or a user name is missing.
-        Authentication: the registry refuses the key.
-        NeedsAuthentication: the key is needed and there is no terminal to ask for it.
-        JlrError: there is no keychain, the registry is out of reach, …
+    Raise `Usage` if the registry's name is invalid, or a user name is missing; `Authentication` if
+    the registry refuses the key; `NeedsAuthentication` if the key is needed and there is no
+    terminal to ask for it; `JlrError` if there is no keychain, the registry is out of reach, …
     """
     registry, user = _registry(request.registry), _user(request)
     if not request.keep and open_secrets() is None:

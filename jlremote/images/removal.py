@@ -66,10 +66,8 @@ def remove(
 ) -> RemovalReport:
     """Remove names of images, and each image that has no other name.
 
-    Raises:
-        NotFound: the host has no such image; then none is removed.
-        Busy: a container uses one; then none is removed.
-        JlrError: the answer was no, or the engine refuses.
+    None is removed if the host has no such image (`NotFound`), or a container uses one (`Busy`).
+    Raise `JlrError` if the answer was no, or the engine refuses.
     """
     for typed in images:
         image_names.check(typed)
@@ -97,10 +95,8 @@ def prune(
 ) -> RemovalReport:
     """Remove the images without a name that no container uses, as builds leave them.
 
-    The user's networks of sessions whose container is gone go, too: they hold nothing.
-
-    Raises:
-        JlrError: the answer was no, or the engine refuses.
+    The user's networks of sessions whose container is gone go, too: they hold nothing. Raise
+    `JlrError` if the answer was no, or the engine refuses.
     """
     link, engine = _engine(host, context, wanted)
     swept = run_script(link, networks.left_over(engine, remove=True))
@@ -194,11 +190,8 @@ def _digits(image_id: str) -> str:
 def find(host: str, stored: Sequence[StoredImage], typed: str) -> tuple[StoredImage, str | None]:
     """Return the image that is meant by a name, or by an id if it has no more than one name.
 
-    With it comes the name that it loses, `None` if it has none.
-
-    Raises:
-        NotFound: the host has no such image.
-        Usage: several images begin with the id, or the image has several names.
+    With it comes the name that it loses, `None` if it has none. Raise `NotFound` if the host has no
+    such image; `Usage` if several images begin with the id, or the image has several names.
     """
     for image in stored:
         for name in image.names:

@@ -72,10 +72,9 @@ def images(
 def save(selector: str | None, image: str, context: Context) -> SaveReport:
     """Save a session's container as an image, with all that was installed in it.
 
-    Raises:
-        NotFound: there is no such session or container.
-        Usage: the image's name is invalid, or the session has no container.
-        JlrError: no space is left, its secrets would be in the image, …
+    Raise `NotFound` if there is no such session or container; `Usage` if the image's name is
+    invalid, or the session has no container; `JlrError` if no space is left, its secrets would be
+    in the image, …
     """
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)

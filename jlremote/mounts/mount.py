@@ -59,10 +59,8 @@ class MountRequest:
 def mount(request: MountRequest, context: Context) -> MountReport:
     """Mount a folder of a session's host; a folder that is already mounted stays as it is.
 
-    Raises:
-        Usage: the local folder is taken, or not empty.
-        NotFound: there is no such session, or no such folder on the host.
-        JlrError: sshfs is missing, or failed.
+    Raise `Usage` if the local folder is taken, or not empty; `NotFound` if there is no such
+    session, or no such folder on the host; `JlrError` if sshfs is missing, or failed.
     """
     system = this_system()
     program = system.sshfs()
@@ -156,10 +154,8 @@ def find(
     """Return the path of the folder to mount, without links, and whether the user may write there.
 
     It is `remote`, else the session's project folder, else a namesake in the home. With `on_host`
-    an absolute `remote` is a path of the host and not of the container.
-
-    Raises:
-        NotFound: the folder is missing, or exists only in the container.
+    an absolute `remote` is a path of the host and not of the container. Raise `NotFound` if the
+    folder is missing, or exists only in the container.
     """
     if remote is not None and (on_host or not remote.startswith("/")):
         return look(link, _below_home(remote))

@@ -49,8 +49,7 @@ class Linux:
     def sshfs(self) -> str:
         """Return the path of sshfs.
 
-        Raises:
-            JlrError: sshfs or FUSE is missing; the hint tells what to install.
+        Raise `JlrError` if sshfs or FUSE is missing; the hint tells what to install.
         """
         program = shutil.which("sshfs")
         if program is None:
@@ -228,10 +227,8 @@ def read_mountinfo(content: bytes) -> list[str]:
 def resolved(path: str, mounted: Collection[str]) -> str:
     """Return `path` as `realpath` would, but nothing below a `mounted` path is resolved.
 
-    On Windows it is the absolute path, and a drive's is `X:`.
-
-    Raises:
-        Usage: its symbolic links form a circle.
+    On Windows it is the absolute path, and a drive's is `X:`. Raise `Usage` if its symbolic links
+    form a circle.
     """
     if sys.platform == "win32":
         drive = PureWindowsPath(path)

@@ -23,10 +23,8 @@ _SHOWN = 5
 def unmount(local: str, context: Context, *, force: bool = False, yes: bool = False) -> str:
     """Unmount a folder and return its path; with `force` although programs use it.
 
-    Raises:
-        JlrError: programs use it, and the person said no.
-        NotFound: jlr has mounted nothing there.
-        Busy: programs use it.
+    Raise `JlrError` if programs use it, and the person said no; `NotFound` if jlr has mounted
+    nothing there; `Busy` if programs use it.
     """
     record = known_mounts.find(local, this_system())
     if record is None:
@@ -54,9 +52,8 @@ def _losses(record: MountRecord) -> tuple[str, ...]:
 def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> list[str]:
     """Unmount everything and return the paths; a busy mount does not keep the others.
 
-    Raises:
-        JlrError: the person said no. Or the first that could not be unmounted; it is raised
-            after the others are unmounted.
+    Raise `JlrError` if the person said no; that of the first that could not be unmounted is raised
+    once the others are.
     """
     done: list[str] = []
     refused: list[JlrError] = []
@@ -95,10 +92,7 @@ def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[str]
 def take_away(record: MountRecord, context: Context, *, force: bool) -> list[str]:
     """Remove a mount with its sshfs, its record and the folder made for it.
 
-    Return the programs that lost the folder by `force`.
-
-    Raises:
-        Busy: programs use it.
+    Return the programs that lost the folder by `force`. Raise `Busy` if programs use it.
     """
     system = this_system()
     users: list[str] = []
