@@ -234,12 +234,7 @@ def _advice(path: str, container: Container | None) -> str | None:
 
 
 def _mount(
-    program: str,
-    record: MountRecord,
-    link: Link,
-    system: System,
-    context: Context,
-    undo: ExitStack,
+    program: str, record: MountRecord, link: Link, system: System, context: Context, undo: ExitStack
 ) -> None:
     _check_folder(record.local)
     folder = Path(record.local)

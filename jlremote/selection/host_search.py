@@ -156,12 +156,7 @@ def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, 
 
 
 def running(
-    host: Host,
-    runtime: Runtime,
-    typed: str,
-    known: SessionRecord | None = None,
-    *,
-    as_shared: bool,
+    host: Host, runtime: Runtime, typed: str, known: SessionRecord | None = None, *, as_shared: bool
 ) -> Container | None:
     """Return the container of a typed name, or of a session that is `known`; `None` for none.
 
