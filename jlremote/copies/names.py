@@ -58,10 +58,7 @@ def _is_meant(part: str, typed: str) -> bool:
 
 
 def parsed(text: str) -> Path | RemotePath:
-    """Return a path of this machine, or of another: `WHERE:PATH`, with the colon before a slash.
-
-    `./a:b` is a file of this machine; so is a path with a drive's letter on Windows.
-    """
+    """Return a path of this machine (also `./a:b`, or a drive's), or of another: `WHERE:PATH`."""
     parts = with_path(text)
     return Path(text).expanduser() if parts is None else RemotePath(parts[0], parts[1] or ".")
 
@@ -79,10 +76,7 @@ _SECONDS = 3.0
 
 
 def remote_paths(begun: RemotePath, context: Context) -> list[str]:
-    """Complete a path there; folders end with a slash.
-
-    Only a link that is up is asked: a completion neither connects nor asks for a password.
-    """
+    """Complete a path there by a link that is up, so nothing is asked; folders end with `/`."""
     folder, slash, name = begun.path.rpartition("/")
     list_names = ("sh", "-c", f"{IN_FOLDER} && ls -1Ap 2>/dev/null", "sh", folder + slash or ".")
     try:

@@ -54,10 +54,7 @@ class DoctorRequest:
 
 
 def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:
-    """Examine this machine and a host, `tell` each finding at once, and return the verdict.
-
-    What was created for the examination is removed before this returns or raises.
-    """
+    """Examine this machine and a host, `tell` each finding, keep nothing, return the verdict."""
     asker = _RecordingAsker(context.asker)
     this = _Examination(request, replace(context, asker=asker), tell, Diagnosis(), asker)
     this.look_at_laptop()

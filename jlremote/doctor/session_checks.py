@@ -203,10 +203,7 @@ class SessionChecks:
 
 
 def judge_network(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
-    """Judge what a container reaches of what the host reaches, by the results of `ASK` in both.
-
-    `inside` is `None` where there is no container to ask.
-    """
+    """Judge what a container (`None` for none) reaches of what the host does, by `ASK` in both."""
     if inside is not None and inside.status == 0:
         return fine(f"containers reach {SITE}")
     if on_host.status == _NO_PROGRAM:

@@ -32,10 +32,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
-    """Refuse a server without token and password, unless allowed; return how it authenticates.
-
-    The caller releases the forward.
-    """
+    """Return how a server authenticates (`JlrError`: it is open; the caller releases it)."""
     server, name = forward.server, forward.endpoint.place.name
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:

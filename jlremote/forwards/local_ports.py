@@ -114,10 +114,7 @@ def taken(port: int, host: str, name: str) -> Busy:
 
 
 def check_free(port: int, host: str, name: str | None) -> None:
-    """Check that jlr can listen on a local port, unless the session HOST/NAME has it already.
-
-    Raise `Busy` if another program or session has it, `JlrError` if the system refuses it.
-    """
+    """Check that a local port is free, or HOST/NAME's (`Busy`: taken, `JlrError`: refused)."""
     try:
         socket.create_server((LOCALHOST, port)).close()
     except OSError as error:

@@ -157,10 +157,7 @@ def ignores(rules: Sequence[Rule], path: str) -> bool:
 
 
 def _may_keep_some_of(rules: Sequence[Rule], folder: str) -> bool:
-    """Return whether an exception may apply to something in a folder that is left out.
-
-    As in BuildKit, an exception with a wildcard may apply to any folder.
-    """
+    """Return whether an exception may mean something below it; as in BuildKit, a wildcard may."""
     exceptions = [rule.pattern for rule in rules if rule.exception]
     wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
     return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)

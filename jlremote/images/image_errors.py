@@ -131,10 +131,7 @@ def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
 def login_error(
     engine: Engine | None, registry: str, user: str, host: str, failed: Completed
 ) -> JlrError:
-    """Return why a registry refused a key; without an engine a program for images that are files.
-
-    The output of neither contains the key.
-    """
+    """Return why a registry refused a key, which no output has; without engine: of image files."""
     lines = failed.stderr.splitlines()
     if engine and (general := _general(engine, host, lines, failed.status)):
         return general

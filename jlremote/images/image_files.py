@@ -185,10 +185,7 @@ def listed(host: Link, folder: str | None) -> list[Image]:
 # program keeps and unpacks lies there, too, as the home may have a quota. The key is the first line
 # of stdin.
 def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -> str:
-    """Return the script that pulls a reference into the folder of images.
-
-    With `keyed` the first line of stdin is the text of a `config.json`, as docker has it.
-    """
+    """Return the script that pulls a reference; `keyed`: stdin's first line is a `config.json`."""
     place, caches = _folder(setting), program.upper()
     pull = f'{program} pull --force "$@" "$part" {shlex.quote(typed)} 2>&1'
     return f"""\
@@ -264,10 +261,7 @@ def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[st
 
 
 def login_script(program: str, registry: str, user: str, *, keep: bool) -> str:
-    """Return the command that tries the key on its stdin at a registry.
-
-    It notes the key in `$REGISTRY_AUTH_FILE`, or with `keep` in its settings.
-    """
+    """Return the login by stdin's key, noted in `$REGISTRY_AUTH_FILE`, with `keep` in settings."""
     file = "" if keep else '--authfile="$REGISTRY_AUTH_FILE" '
     begin = command_line((program, "registry", "login", f"--username={user}", "--password-stdin"))
     return f"{begin} {file}{shlex.quote(DOCKER + registry)}"

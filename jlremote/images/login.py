@@ -88,10 +88,7 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
 def log_out(
     host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE
 ) -> list[str]:
-    """Forget a registry's key on the laptop and the host; return the places that had one.
-
-    With a `JlrError` of the host's engine, the laptop has forgotten it.
-    """
+    """Forget a key on the laptop, then on the host (or `JlrError`); return where there was one."""
     name = _registry(registry)
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):

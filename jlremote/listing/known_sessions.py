@@ -62,10 +62,7 @@ def of(
 
 
 def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
-    """Report the stopped sessions of a host whose containers did not end.
-
-    A host that is not connected is not dialled for them: return `None`, they are unknown then.
-    """
+    """Report a host's stopped sessions whose containers did not end; `None` if not connected."""
     link = link_of(records[0], context)
     if not is_connected(link):
         return None

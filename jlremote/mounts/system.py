@@ -47,10 +47,7 @@ class Linux:
     winfsp = False  # whether WinFsp mounts: it makes the folder itself, and is never read-only
 
     def sshfs(self) -> str:
-        """Return the path of sshfs.
-
-        Raise `JlrError` if sshfs or FUSE is missing; the hint tells what to install.
-        """
+        """Return the path of sshfs (`JlrError`: it or FUSE is missing; how to install it)."""
         program = shutil.which("sshfs")
         if program is None:
             raise JlrError("`sshfs` is not installed", hint=_install_hint())
@@ -211,10 +208,7 @@ def _use(process: Path, mount: str) -> str | None:
 
 
 def read_mountinfo(content: bytes) -> list[str]:
-    """Return where a `mountinfo` file, proc(5), has an sshfs; the latest last.
-
-    The kernel writes blanks and backslashes as octal numbers.
-    """
+    """Return where `mountinfo`, proc(5) with octal blanks, has an sshfs; the latest last."""
     points = []
     for line in content.splitlines():
         before, _, after = line.partition(b" - ")

@@ -90,10 +90,7 @@ def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[str]
 
 
 def take_away(record: MountRecord, context: Context, *, force: bool) -> list[str]:
-    """Remove a mount with its sshfs, its record and the folder made for it.
-
-    Return the programs that lost the folder by `force`. Raise `Busy` if programs use it.
-    """
+    """Remove a mount with its sshfs, record and made folder; return who lost it (or `Busy`)."""
     system = this_system()
     users: list[str] = []
     complaint = None

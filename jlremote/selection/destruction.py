@@ -43,10 +43,7 @@ class Destruction:
 
 
 def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
-    """Ask before something is lost, unless `yes` gives the answer.
-
-    Raise `JlrError` if the answer was no, or there is no terminal to ask on.
-    """
+    """Ask before something is lost, unless `yes` (`JlrError`: a no, or no terminal to ask on)."""
     if yes or not planned.losses:
         return
     more = len(planned.losses) - LISTED

@@ -59,10 +59,7 @@ def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool)
 
 
 def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> SessionRecord:
-    """Find a session of a host, record it, and return the record; forward it if it runs.
-
-    Raise `JlrError` if it is another user's, `NotFound` if there is none.
-    """
+    """Find a session on its host, record and forward it (`NotFound`, `JlrError`: another's)."""
     sessions.check_writable()
     context = known_way(host, context)
     link = connect(link_to(host, context, without=typed), context)

@@ -21,10 +21,7 @@ NAME, USER = "{name}", "{user}"
 
 
 def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
-    """Return the session's name, `None` if only the host knows it, and its runtime.
-
-    Raise `Usage` if engines do not take that name.
-    """
+    """Return the session's name, `None` if only the host knows it, and its runtime (or `Usage`)."""
     record, name = remembered(request), _typed(request)
     runtime = _runtime_of(request, record)
     runtime.check_name(name)

@@ -110,10 +110,7 @@ def known_place(where: str | None, context: Context) -> tuple[Link, Place] | Non
 
 
 def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> tuple[Link, Place]:
-    """Return a session's place, else that of a container or a host of that name, and its link.
-
-    If there is none, or the container does not run, raise `NotFound`.
-    """
+    """Return the place and link of a session, else a container or host (`NotFound`: none runs)."""
     typed = None if where is None else resolved(where, context.ssh_config)
     if typed is not None and typed.host is not None and typed.name is None:
         return _host_itself(typed.host, context)

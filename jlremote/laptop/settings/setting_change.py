@@ -17,10 +17,7 @@ from jlremote.text import did_you_mean
 
 
 def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
-    """Set an option in a table, as `("hosts", "dgx")`; without values take it away.
-
-    Raise `Usage` if there is no such option, it takes no such value, or the file is wrong.
-    """
+    """Set an option in a table, as `("hosts", "dgx")`; drop it without values (else `Usage`)."""
     if option not in KINDS:
         near = did_you_mean(option.rpartition(".")[2], KINDS)
         raise Usage(f"no setting `{option}`", hint=near or "`jlr config` lists the settings")
