@@ -56,11 +56,7 @@ def fetch(
     recursive: bool,
     preserve: bool,
 ) -> None:
-    """Copy from a place to `into`: a folder, or the new name of the one file or folder.
-
-    Raise `NotFound` if a source is missing, or `into` is no folder and has to be one; `JlrError` if
-    the place sends what was not asked for; nothing of that is kept.
-    """
+    """Copy to `into`, a folder or new name (`NotFound`; `JlrError`: what was not asked for)."""
     argv = tar_scripts.fetch([one.path for one in sources], recursive=recursive)
     complaint, arrived = Complaint(), list[tuple[Match, Path]]()
     with staging(into) as folder:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
@@ -104,7 +103,11 @@ class SessionChecks:
                 (may_try, "disk", "image") if creates else (may_try,),
             ),
             Check("network", SessionChecks._network, (may_try,)),
-            Check("toolkit", SessionChecks._gpus, ("permission", "driver")),
+            Check(
+                "toolkit",
+                lambda it: judge_gpus(it.trial, it.diagnosis, f"{it._name}-gpus", it.context),
+                ("permission", "driver"),
+            ),
             Check("jupyter", SessionChecks._jupyter, ("container" if has_containers else "shell",)),
             Check("http", SessionChecks._http, ("forwarding", "jupyter")),
             Check("websocket", SessionChecks._websocket, ("http",)),
@@ -137,9 +140,6 @@ class SessionChecks:
         answers = self.trial.link.run(asked)
         return judge_network(runtime.engine, answers["host"], answers.get("inside"))
 
-    def _gpus(self) -> Finding:
-        return judge_gpus(self.trial, self.diagnosis, f"{self._name}-gpus", self.context)
-
     def _jupyter(self) -> Finding:
         if self.trial.record is not None:
             return fine(f"the session `{self.trial.record.name}` runs")
@@ -149,7 +149,7 @@ class SessionChecks:
         if not self.trial.runtime.has_containers:
             script = scripts.clear(self.trial.runtime, self._name)
             clear = self.trial.runtime.inside(self._name, script)
-            self.made.callback(_quietly, run_script, self.trial.link, clear)
+            self.made.callback(run_script, self.trial.link, clear)
             if self.trial.runtime.has_images:
                 self._start, self._container, self._found = image_definition.define(self._start)
             else:  # the survey is one of the host itself
@@ -165,7 +165,7 @@ class SessionChecks:
         to = server_endpoint(self.trial.runtime, self._container, self._server)
         # Under its own name, so that the session's forward is left alone.
         self._forward = link.forward(self._name, ANY_PORT, to)
-        self.made.callback(_quietly, link.unforward, self._name)
+        self.made.callback(link.unforward, self._name)
         wait_for_answer(link, self._forward)
         began = time.monotonic()
         access = self._api.access()
@@ -186,7 +186,7 @@ class SessionChecks:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
             return skip("Jupyter asks for its password, which jlr does not have")
-        self.made.callback(_quietly, self._api.end_kernel, self._kernel)
+        self.made.callback(self._api.end_kernel, self._kernel)
         open_socket(self._api, self._kernel).close()
         return fine("answers through the tunnel")
 
@@ -224,8 +224,3 @@ def judge_network(engine: Engine | None, on_host: Completed, inside: Completed |
         mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
     lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_SECONDS} s")
     return warn(f"containers {lacks}, but the host does", mend)
-
-
-def _quietly(undo: Callable[..., object], *arguments: object) -> None:
-    with suppress(JlrError):
-        undo(*arguments)

@@ -53,11 +53,7 @@ class BuildContext:
 
 
 def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
-    """Read the folder of a build; `dockerfile` is `None` for the `Dockerfile` in it.
-
-    Raise `NotFound` if there is no such folder or Dockerfile, and `Usage` if `.dockerignore` has a
-    line that is no pattern.
-    """
+    """Read a build's folder; `None`: its `Dockerfile` (`NotFound`; `Usage`: in `.dockerignore`)."""
     if not folder.is_dir():
         raise NotFound(f"there is no folder `{folder}`", hint="name the folder of the Dockerfile")
     path = dockerfile or folder / "Dockerfile"

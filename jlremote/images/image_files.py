@@ -48,11 +48,7 @@ def is_reference(typed: str) -> bool:
 
 
 def file_name(typed: str) -> str:
-    """Return the name of the file that a reference is pulled into.
-
-    Each reference has a file of its own: `/` becomes `+`, which is in no reference. Raise `Usage`
-    if the name of an image in a registry is invalid.
-    """
+    """Return the name of a reference's own file: `/` becomes `+`, which none has (or `Usage`)."""
     scheme, _, rest = typed.partition("://")
     if f"{scheme}://" != DOCKER:
         return re.sub(r"[^A-Za-z0-9._-]", "+", f"{scheme}/{rest}") + SUFFIX

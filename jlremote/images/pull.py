@@ -20,11 +20,7 @@ from jlremote.place.runtimes.table import AUTO
 
 
 def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> Image:
-    """Pull an image on a host, and return it.
-
-    Raise `NotFound` if the registry has no such image; `Authentication` if the registry wants a
-    key, or another one; `JlrError` if the registry is out of reach, no space is left, …
-    """
+    """Pull an image on a host, and return it (`NotFound`; `Authentication`; else `JlrError`)."""
     program = wanted.runtime
     if program == AUTO and is_reference(image):  # engines take no name with `docker://`
         program = IMAGE_RUNTIMES[0]
@@ -42,11 +38,7 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
 
 
 def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> None:
-    """Push an image of a host to the registry that its name begins with.
-
-    Raise `NotFound` if the host has no such image; `Authentication` if the registry wants a key, or
-    another one; `JlrError` if the registry is out of reach, …
-    """
+    """Push a host's image to its registry (`NotFound`: it has none; `Authentication`: no key)."""
     image_names.parse(image)
     link, engine = connected(host, context, wanted)
     transfer(link, engine, "push", image, context)

@@ -64,11 +64,7 @@ def remove(
     *,
     yes: bool = False,
 ) -> RemovalReport:
-    """Remove names of images, and each image that has no other name.
-
-    None is removed if the host has no such image (`NotFound`), or a container uses one (`Busy`).
-    Raise `JlrError` if the answer was no, or the engine refuses.
-    """
+    """Remove names of images, and images left without; none if one is missing or used (`Busy`)."""
     for typed in images:
         image_names.check(typed)
     link, engine = _engine(host, context, wanted)
@@ -93,11 +89,7 @@ def remove(
 def prune(
     host: str, context: Context, wanted: EngineChoice = ANY_ENGINE, *, yes: bool = False
 ) -> RemovalReport:
-    """Remove the images without a name that no container uses, as builds leave them.
-
-    The user's networks of sessions whose container is gone go, too: they hold nothing. Raise
-    `JlrError` if the answer was no, or the engine refuses.
-    """
+    """Remove what builds leave unnamed and unused, and own networks of sessions that are gone."""
     link, engine = _engine(host, context, wanted)
     swept = run_script(link, networks.left_over(engine, remove=True))
     if swept.status != 0:
@@ -188,11 +180,7 @@ def _digits(image_id: str) -> str:
 
 
 def find(host: str, stored: Sequence[StoredImage], typed: str) -> tuple[StoredImage, str | None]:
-    """Return the image that is meant by a name, or by an id if it has no more than one name.
-
-    With it comes the name that it loses, `None` if it has none. Raise `NotFound` if the host has no
-    such image; `Usage` if several images begin with the id, or the image has several names.
-    """
+    """Return an image and the name it loses, `None` for an id (`NotFound`; `Usage`: ambiguous)."""
     for image in stored:
         for name in image.names:
             if any(

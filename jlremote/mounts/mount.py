@@ -57,11 +57,7 @@ class MountRequest:
 
 
 def mount(request: MountRequest, context: Context) -> MountReport:
-    """Mount a folder of a session's host; a folder that is already mounted stays as it is.
-
-    Raise `Usage` if the local folder is taken, or not empty; `NotFound` if there is no such
-    session, or no such folder on the host; `JlrError` if sshfs is missing, or failed.
-    """
+    """Mount a folder of a session's host, unless it is (`Usage`: `local` is taken; `NotFound`)."""
     system = this_system()
     program = system.sshfs()
     if request.read_only and system.winfsp:

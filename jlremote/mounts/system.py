@@ -61,11 +61,7 @@ class Linux:
         return read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Unmount, or take the path out of the tree `lazily` although programs use it.
-
-        Return why that is refused, `None` if it is done. `fusermount3` needs no root, and does not
-        look into the mount.
-        """
+        """Unmount, `lazily` although it is used, without root; return why not, `None` if done."""
         program = shutil.which("fusermount3") or shutil.which("fusermount")
         if program is None:
             return "`fusermount3` is not installed"
@@ -219,11 +215,7 @@ def read_mountinfo(content: bytes) -> list[str]:
 
 
 def resolved(path: str, mounted: Collection[str]) -> str:
-    """Return `path` as `realpath` would, but nothing below a `mounted` path is resolved.
-
-    On Windows it is the absolute path, and a drive's is `X:`. Raise `Usage` if its symbolic links
-    form a circle.
-    """
+    """Return `path` as `realpath` does, but not below a `mounted` one (`Usage`: a circle)."""
     if sys.platform == "win32":
         drive = PureWindowsPath(path)
         alone = drive.drive[1:] == ":" and not drive.name

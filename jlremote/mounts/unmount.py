@@ -21,11 +21,7 @@ _SHOWN = 5
 
 
 def unmount(local: str, context: Context, *, force: bool = False, yes: bool = False) -> str:
-    """Unmount a folder and return its path; with `force` although programs use it.
-
-    Raise `JlrError` if programs use it, and the person said no; `NotFound` if jlr has mounted
-    nothing there; `Busy` if programs use it.
-    """
+    """Unmount a folder, with `force` if in use; return its path (`NotFound`; `Busy`: in use)."""
     record = known_mounts.find(local, this_system())
     if record is None:
         raise NotFound(f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows the mounts")
@@ -50,11 +46,7 @@ def _losses(record: MountRecord) -> tuple[str, ...]:
 
 
 def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> list[str]:
-    """Unmount everything and return the paths; a busy mount does not keep the others.
-
-    Raise `JlrError` if the person said no; that of the first that could not be unmounted is raised
-    once the others are.
-    """
+    """Unmount everything, also past a busy one, whose error follows; return the paths."""
     done: list[str] = []
     refused: list[JlrError] = []
     known = MOUNTS.load_all()

@@ -14,7 +14,7 @@ from jlremote.hosts.links import connect, link_of, link_on
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import Named, hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import TypedPlace, host_word, leash, resolved
+from jlremote.laptop.typed_place import host_word, leash, resolved
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.place import Place, of_record
 
@@ -45,8 +45,15 @@ def chosen(
         return place.session
     if place.host is not None and place.name is None:
         return _only_session(place.host, context, by_name=by_name)
+    from jlremote.selection import host_search
+
     try:
-        return _searched(place, context, as_shared=as_shared, guess=guess)
+        if place.host is not None:
+            return host_search.adopted(place.host, str(place.name), context, as_shared=as_shared)
+        # What a link knows of a name may be old by now: never for what is deleted.
+        if guess and (renamed := host_search.renamed(str(place.name), context)):
+            return renamed
+        raise _missing(str(place.name), None, or_job=False, guess=guess)
     except NotFound:
         for job in () if or_job else matching(job_records.load_all(), selector):
             hint = f"`jlr job attach {job.host}/{job.name}` shows its output"
@@ -74,20 +81,6 @@ def _only_session(host: str, context: Context, *, by_name: bool) -> SessionRecor
     names = ", ".join(f"`{record.selector}`" for record in known)
     hint = f"name one: {names}" if known else f"`jlr list {host}` shows its sessions"
     raise NotFound(f"`{host}` is a host and not a session", hint=hint)
-
-
-def _searched(
-    place: TypedPlace, context: Context, *, as_shared: bool, guess: bool
-) -> SessionRecord:
-    from jlremote.selection import host_search
-
-    name = str(place.name)
-    if place.host is not None:
-        return host_search.adopted(place.host, name, context, as_shared=as_shared)
-    # What a link knows of a name may be old by now: never for what is deleted.
-    if guess and (renamed := host_search.renamed(name, context)):
-        return renamed
-    raise _missing(name, None, or_job=False, guess=guess)
 
 
 def _missing(selector: str, host: str | None, *, or_job: bool, guess: bool) -> NotFound:

@@ -48,11 +48,7 @@ class StopReport:
 
 
 def stop(selector: str | None, request: StopRequest, context: Context) -> StopReport:
-    """Stop a session: Jupyter and the forward, and the container on request.
-
-    Raise `NotFound` if there is no such session or job, `Usage` if the session must be named, and
-    `Busy` if kernels or programs work, without `force`.
-    """
+    """Stop a session, on request its container (`NotFound`; `Usage`: unnamed; `Busy`: it works)."""
     record, forced = None, request.force
     if selector is None:
         known = sessions.load_all()
