@@ -41,7 +41,7 @@ WRITERS = {
     "demo.own_files": "a folder for temporary files, fixed names in it, and the demo's own",
 }
 # Who makes local names of far ones.
-NAMED = {"output.notebook_copy", "output.rich_files", "kernels.specs"}
+NAMED = {"output.notebook_copy", "output.runs", "kernels.specs"}
 MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {

@@ -105,11 +105,7 @@ def read_found(printed: str) -> tuple[str, str]:
 
 
 def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
-    """Return the absolute path of an image on the host; pull a missing one that is a reference.
-
-    Raise `NotFound` if there is no such file or folder, or the registry has no such image;
-    `JlrError` if it cannot be pulled.
-    """
+    """Return an image's path there; a missing reference is pulled (`NotFound`, `JlrError`)."""
     path = found_there(host, typed, folder, context)
     if path is None and is_reference(typed):
         fetch(host, program, typed, folder, context)

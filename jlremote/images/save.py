@@ -70,12 +70,7 @@ def images(
 
 
 def save(selector: str | None, image: str, context: Context) -> SaveReport:
-    """Save a session's container as an image, with all that was installed in it.
-
-    Raise `NotFound` if there is no such session or container; `Usage` if the image's name is
-    invalid, or the session has no container; `JlrError` if no space is left, its secrets would be
-    in the image, …
-    """
+    """Save a session's container with all installed in it (`NotFound`; `Usage`; `JlrError`)."""
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)
     engine, host = runtime_of(record).engine, link_of(record, context)

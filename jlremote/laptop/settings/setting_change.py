@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,9 @@ def _candidates(lines: list[str], heading: str, option: str, new: str) -> Iterat
 
 
 def _meaning(text: str) -> dict[str, Any] | None:
-    try:
+    with suppress(tomllib.TOMLDecodeError):
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
+    return None
 
 
 def _key(name: str) -> str:
