@@ -33,7 +33,7 @@ WRITERS = {
     "editors.ssh_config": "the user's own file and ours, of fixed names",
     "forwards.browser": "removes redirect files, named by a local port",
     "mounts.mount": "the folder that the person named",
-    "mounts.unmount": "the folder that the person named",
+    "mounts.known_mounts": "the folder that the person named",
     "sessions.start": "a lock, named by a hash",
     "sessions.further_ports": "a lock, whose name is quoted",
     "demo.demo": "a lock of a fixed name",

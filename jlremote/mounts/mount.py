@@ -21,7 +21,7 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, SessionRecord
 from jlremote.laptop.typed_place import host_word, resolved
 from jlremote.link.client.link import Link
-from jlremote.mounts import known_mounts, sshfs, unmount
+from jlremote.mounts import known_mounts, sshfs
 from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.system import System, this_system
 from jlremote.place.host.contract import run_script
@@ -82,7 +82,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         with step, undone_on_failure() as undo:
             if known is not None:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
-                unmount.take_away(known, context, force=True)
+                known_mounts.take_away(known, context, force=True)
             _mount(program, record, link, system, context, undo)
     return MountReport(record, "up")
 
@@ -237,7 +237,7 @@ def _mount(
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     record = replace(record, made=len(missing) if folder.name else 0)
     MOUNTS.save(record)  # before sshfs runs, so that every mount of ours has a record
-    undo.callback(unmount.take_away, record, context, force=True)
+    undo.callback(known_mounts.take_away, record, context, force=True)
     _prepare(folder, system)
     link.mount(record.name, record.remote)
     complaint = sshfs.start(program, record, link.mount_socket, system.options)
