@@ -20,7 +20,7 @@ from jlremote.images.image_files import DOCKER, file_name, is_reference, login_h
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.place.clusters.scheduler import KEY
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import attempt, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
@@ -187,7 +187,7 @@ printf %s {shlex.quote(enter)} | cat >"$directory/enter" &&
     if done.status == _TAKEN:
         raise Busy(f"another command has just made `{start.name}`", hint="run it again")
     if done.status != scripts.NO_FOLDER:
-        start.undo.callback(run_script, start.host, scripts.clear(start.runtime, start.name))
+        start.undo.callback(attempt, start.host, scripts.clear(start.runtime, start.name))
     if done.status != 0:
         place = f"in `{one_line(done.stdout)}` on `{start.request.host}`"
         raise JlrError(f"cannot write the session's files {place}: {done.complaint}")

@@ -17,7 +17,7 @@ from jlremote.jupyter.endpoint import Server, hostname
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
 from jlremote.jupyter.recorder import NOT_RECORDED
 from jlremote.jupyter.survey import Survey, refuse_halted
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.contract import Completed, attempt, run_script
 from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
@@ -178,7 +178,7 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
         script = "" if runs_itself else later_script(start, found.container, join=join)
         if script:
             ending = launch.abandon(start.runtime, start.name, start.mark)
-            start.undo.callback(run_script, start.host, start.runtime.inside(start.name, ending))
+            start.undo.callback(attempt, start.host, start.runtime.inside(start.name, ending))
         findings, runs_itself = _awaited(start, found, script), False
         if findings is None:
             continue

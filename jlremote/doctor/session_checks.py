@@ -27,7 +27,7 @@ from jlremote.kernels.execution import ExecRequest, execute_in
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.output.runs import output_of
 from jlremote.output.view import lines_of
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.contract import Completed, attempt, run_script
 from jlremote.place.host.shell_text import bounded
 from jlremote.place.runtimes.engine.engine_errors import reason
 from jlremote.place.runtimes.engine.kinds import Engine
@@ -149,7 +149,7 @@ class SessionChecks:
         if not self.trial.runtime.has_containers:
             script = scripts.clear(self.trial.runtime, self._name)
             clear = self.trial.runtime.inside(self._name, script)
-            self.made.callback(run_script, self.trial.link, clear)
+            self.made.callback(attempt, self.trial.link, clear)
             if self.trial.runtime.has_images:
                 self._start, self._container, self._found = image_definition.define(self._start)
             else:  # the survey is one of the host itself
