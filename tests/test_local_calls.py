@@ -34,7 +34,7 @@ WRITERS = {
     "editors.ssh_config": "the user's own file and ours, of fixed names",
     "forwards.browser": "removes redirect files, named by a local port",
     "mounts.mount": "the folder that the person named",
-    "mounts.unmount": "the folder that the person named",
+    "mounts.known_mounts": "the folder that the person named",
     "sessions.start": "a lock, named by a hash",
     "sessions.further_ports": "a lock, whose name is quoted",
     "demo.demo": "a lock of a fixed name",
@@ -60,7 +60,7 @@ STARTERS = {
     "demo.loopback_host": "the demo's host: what its own link sends it",
 }
 # Who makes local names of far ones.
-NAMED = {"output.notebook_copy", "output.rich_files", "kernels.specs"}
+NAMED = {"output.notebook_copy", "output.runs", "kernels.specs"}
 CHANGING = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {

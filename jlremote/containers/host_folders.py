@@ -24,10 +24,7 @@ _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
 
 
 def prepared(start: StartContext) -> StartContext:
-    """Return the start with its folders resolved on the host, before a pull that may take long.
-
-    Raise as `on_host`.
-    """
+    """Resolve the folders of a start on the host before a long pull; raise as `on_host`."""
     request = start.request
     options = with_workspace(request.options, request.workspace, start.host.name)
     options = on_host(options, start.host, start.engine("info", "--format={{json .}}"))
@@ -96,10 +93,7 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
 
 
 def found_on_host(options: ContainerOptions, host: Host) -> ContainerOptions:
-    """Return the options with the host's home folder, for a runtime that maps no users.
-
-    Raise as `on_host`, and for a volume's name.
-    """
+    """Do what `on_host` does for a runtime that maps no users; refuse a volume's name, too."""
     for volume in options.volumes:
         if _source(volume) is None:
             hint = "write `SOURCE:TARGET`; volumes that have names are docker's and podman's"

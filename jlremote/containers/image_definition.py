@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -21,7 +20,7 @@ from jlremote.images.image_files import DOCKER, file_name, is_reference, login_h
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.place.clusters.scheduler import KEY
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import attempt, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import processes
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
@@ -160,11 +159,6 @@ def _folder(runtime: Runtime, name: str) -> str:
     return f'"{runtime.servers_folder}"/{shlex.quote(name)}'
 
 
-def _remove(start: StartContext) -> None:
-    with suppress(JlrError):
-        run_script(start.host, scripts.clear(start.runtime, start.name))
-
-
 def _write(start: StartContext, spec: ContainerSpec) -> None:
     enter = processes.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
     definition, program = processes.written_definition(spec), start.runtime.program
@@ -193,7 +187,7 @@ printf %s {shlex.quote(enter)} | cat >"$directory/enter" &&
     if done.status == _TAKEN:
         raise Busy(f"another command has just made `{start.name}`", hint="run it again")
     if done.status != scripts.NO_FOLDER:
-        start.undo.callback(_remove, start)
+        start.undo.callback(attempt, start.host, scripts.clear(start.runtime, start.name))
     if done.status != 0:
         place = f"in `{one_line(done.stdout)}` on `{start.request.host}`"
         raise JlrError(f"cannot write the session's files {place}: {done.complaint}")

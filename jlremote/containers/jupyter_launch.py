@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -18,7 +17,7 @@ from jlremote.jupyter.endpoint import Server, hostname
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
 from jlremote.jupyter.recorder import NOT_RECORDED
 from jlremote.jupyter.survey import Survey, refuse_halted
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.contract import Completed, attempt, run_script
 from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
@@ -39,11 +38,7 @@ NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
 
 
 def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
-    """Return a running server, and whether it was launched just now.
-
-    Raise `NotFound` if neither JupyterLab nor Notebook is installed, `JlrError` if it ended at once
-    or did not start in time, with the last lines of its log.
-    """
+    """Return a server, and whether it is new (`NotFound`: none installed; `JlrError`: its log)."""
     if (server := _running(start, found)) is not None:
         _explain_running(start, found, server)
         now = found.findings.recording if found.findings else NOT_RECORDED
@@ -182,7 +177,8 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
     for join in (True, True, False):
         script = "" if runs_itself else later_script(start, found.container, join=join)
         if script:
-            start.undo.callback(_abandon, start)
+            ending = launch.abandon(start.runtime, start.name, start.mark)
+            start.undo.callback(attempt, start.host, start.runtime.inside(start.name, ending))
         findings, runs_itself = _awaited(start, found, script), False
         if findings is None:
             continue
@@ -226,12 +222,6 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
     if launched.status != 0 or not findings.whole:
         raise _not_awaited(start, found, launched)
     return findings
-
-
-def _abandon(start: StartContext) -> None:
-    with suppress(JlrError):
-        ending = launch.abandon(start.runtime, start.name, start.mark)
-        run_script(start.host, start.runtime.inside(start.name, ending))
 
 
 def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrError:

@@ -38,10 +38,7 @@ def ensure_in_job(start: StartContext, server: Server) -> None:
 
 
 def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:
-    """Run the recorder of a session again if it has ended while the server runs, with a note.
-
-    Return whether the server runs, `None` where that cannot be asked.
-    """
+    """Run an ended recorder again, with a note; return whether the server runs, `None`: unknown."""
     runtime = runtime_of(record)
     try:
         now = recording_of(host, runtime, record.name)

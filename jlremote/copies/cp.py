@@ -29,10 +29,8 @@ def copy(
     """Copy files, and with `recursive` folders, between this machine and one place.
 
     Modes are as umask wants them, or with `preserve` as they are but for setuid, setgid and sticky.
-
-    Raises:
-        Usage: both ends are on this machine, or neither is.
-        NotFound: there is no such place or source.
+    Raise `Usage` if both ends are on this machine, or neither is; `NotFound` if there is no such
+    place or source.
     """
     paths, into = [parsed(source) for source in sources], parsed(target)
     remote = [path for path in paths if isinstance(path, RemotePath)]
@@ -47,10 +45,8 @@ def copy(
             place = CopyPlace(one_place(remote), context)
             tar_fetch.fetch(report, place, remote, into, recursive=recursive, preserve=preserve)
         else:
-            raise Usage(
-                "a copy needs one end on this machine, and one on a host",
-                hint="`jlr cp data.csv cont1:/data/` names the session before the colon",
-            )
+            hint = "`jlr cp data.csv cont1:/data/` names the session before the colon"
+            raise Usage("a copy needs one end on this machine, and one on a host", hint=hint)
     context.progress.note(f"copied {in_words(report.files, report.total)}")
     return report
 
@@ -89,10 +85,8 @@ def check_patterns(patterns: Sequence[str]) -> None:
         if path.is_absolute() or ".." in path.parts or not path.name:
             raise Usage(f"`--back {pattern}` is not in the folder that was sent")
         if set("*?[") & set(str(path.parent)):
-            raise Usage(
-                f"`--back {pattern}` has a pattern for a folder",
-                hint="name the folder: all that is in it comes back",
-            )
+            what = f"`--back {pattern}` has a pattern for a folder"
+            raise Usage(what, hint="name the folder: all that is in it comes back")
 
 
 def bring_back(folder: JobFolder, patterns: Sequence[str], context: Context) -> None:

@@ -172,10 +172,7 @@ def exchange(
     stdin: Iterable[bytes],
     take: Callable[[str, bytes], None],
 ) -> int:
-    """Run a command there and return its exit status; `take` gets its output.
-
-    What fails in `stdin`, which a thread iterates over, ends the command and is raised here.
-    """
+    """Return a command's exit status; `take` gets its output. What fails in `stdin` is raised."""
     failures: list[BaseException] = []
 
     def give() -> None:

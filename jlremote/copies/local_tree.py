@@ -30,11 +30,8 @@ def read_tree(
     """Return the state of each file, link and folder by its name; what is in a folder follows it.
 
     With `whole`, no rules apply. `leave_out` is told of links that lead out of the folder, and of
-    what is no file.
-
-    Raises:
-        JlrError: something cannot be read: then it is not known what is there.
-        Usage: an ignore file has a line that is no pattern.
+    what is no file. Raise `JlrError` if something cannot be read (then it is not known what is
+    there), and `Usage` if an ignore file has a line that is no pattern.
     """
     found: dict[str, State] = {}
     waiting = [*_children(folder, "", (), whole=whole)]

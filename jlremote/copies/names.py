@@ -38,10 +38,8 @@ class RemotePath:
     def name_of(self, path: str) -> str:
         """Return the local name for a path that the place reports for this one.
 
-        It is empty for `.`, `..`, `~` and `/`.
-
-        Raises:
-            Refused: it is not what was typed, and does not match it.
+        It is empty for `.`, `..`, `~` and `/`. Raise `Refused` if it is not what was typed, and
+        does not match it.
         """
         own = "" if self.path == "~" else self.path.removeprefix("~/")
         typed, parts = ([part for part in each.split("/") if part] for each in (own, path))
@@ -60,10 +58,7 @@ def _is_meant(part: str, typed: str) -> bool:
 
 
 def parsed(text: str) -> Path | RemotePath:
-    """Return a path of this machine, or of another: `WHERE:PATH`, with the colon before a slash.
-
-    `./a:b` is a file of this machine; so is a path with a drive's letter on Windows.
-    """
+    """Return a path of this machine (also `./a:b`, or a drive's), or of another: `WHERE:PATH`."""
     parts = with_path(text)
     return Path(text).expanduser() if parts is None else RemotePath(parts[0], parts[1] or ".")
 
@@ -72,10 +67,8 @@ def one_place(sources: list[RemotePath]) -> str:
     """Return the one place of all remote sources (`Usage`: they are in several)."""
     places = {source.where for source in sources}
     if len(places) > 1:
-        raise Usage(
-            f"sources in several places: {', '.join(f'`{place}`' for place in sorted(places))}",
-            hint="copy from each with a command of its own",
-        )
+        what = f"sources in several places: {', '.join(f'`{place}`' for place in sorted(places))}"
+        raise Usage(what, hint="copy from each with a command of its own")
     return places.pop()
 
 
@@ -83,10 +76,7 @@ _SECONDS = 3.0
 
 
 def remote_paths(begun: RemotePath, context: Context) -> list[str]:
-    """Complete a path there; folders end with a slash.
-
-    Only a link that is up is asked: a completion neither connects nor asks for a password.
-    """
+    """Complete a path there by a link that is up, so nothing is asked; folders end with `/`."""
     folder, slash, name = begun.path.rpartition("/")
     list_names = ("sh", "-c", f"{IN_FOLDER} && ls -1Ap 2>/dev/null", "sh", folder + slash or ".")
     try:

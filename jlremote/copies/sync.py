@@ -79,20 +79,16 @@ class Synced:
 def sync(request: SyncRequest, context: Context) -> Synced:
     """Send what differs, and delete there what an earlier sync brought and is gone here.
 
-    Raises:
-        Usage: one of the folders is `/` or a home folder.
-        NotFound: there is no such folder or place, or no Python there.
-        Busy: another sync has the folder there.
-        JlrError: files were not replaced, because they had changed there as well.
+    Raise `Usage` if one of the folders is `/` or a home folder; `NotFound` if there is no such
+    folder or place, or no Python there; `Busy` if another sync has the folder there; `JlrError` if
+    files were not replaced, because they had changed there as well.
     """
     local = request.local.resolve()
     if not local.is_dir():
         raise NotFound(f"there is no folder `{request.local}`")
     if local in (Path.home().resolve(), Path(local.anchor)):
-        raise Usage(
-            f"`{local}` is your home folder, or all of this machine",
-            hint="name a project's folder, or call `jlr` in one",
-        )
+        what = f"`{local}` is your home folder, or all of this machine"
+        raise Usage(what, hint="name a project's folder, or call `jlr` in one")
     with context.progress.step(f"Sync to {request.place}"):
         result = exchanged(request, CopyReport(context.progress), CopyPlace(request.where, context))
     _tell(request, result, context)
@@ -230,17 +226,13 @@ class _Round:
         if status == NO_PYTHON:
             target = place if self.request.into else f"{place}:"
             line = shlex.join(("jlr", "cp", "-r", str(self.request.local), target))
-            raise NotFound(
-                f"`jlr sync` needs Python {'.'.join(map(str, OLDEST))} or later in `{place}`",
-                hint=f"`{line}` copies all of the folder with the `tar` there",
-            )
+            what = f"`jlr sync` needs Python {'.'.join(map(str, OLDEST))} or later in `{place}`"
+            raise NotFound(what, hint=f"`{line}` copies all of the folder with the `tar` there")
         if status == synced_folder.BUSY:
             raise Busy(f"another sync writes into `{place}`", hint="wait until it has ended")
         if status == synced_folder.REFUSED:
-            raise Usage(
-                f"`{place}` is `/` or the home folder there",
-                hint=f"name a folder in it, as `{self.request.where or 'SESSION'}:{name}`",
-            )
+            hint = f"name a folder in it, as `{self.request.where or 'SESSION'}:{name}`"
+            raise Usage(f"`{place}` is `/` or the home folder there", hint=hint)
         if status == synced_folder.EMPTY:
             raise JlrError(
                 f"`{self.request.local}` is empty, and all that was brought would be deleted there",

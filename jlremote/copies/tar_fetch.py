@@ -56,12 +56,7 @@ def fetch(
     recursive: bool,
     preserve: bool,
 ) -> None:
-    """Copy from a place to `into`: a folder, or the new name of the one file or folder.
-
-    Raises:
-        NotFound: a source is missing, or `into` is no folder and has to be one.
-        JlrError: the place sends what was not asked for; nothing of that is kept.
-    """
+    """Copy to `into`, a folder or new name (`NotFound`; `JlrError`: what was not asked for)."""
     argv = tar_scripts.fetch([one.path for one in sources], recursive=recursive)
     complaint, arrived = Complaint(), list[tuple[Match, Path]]()
     with staging(into) as folder:
@@ -119,10 +114,8 @@ def _check(
             hint = "`-r` copies it with all that is in it"
             raise Usage(f"`{one.source.path}` is a folder", hint=hint)
         if into.is_dir() and not fits_here(one.name):
-            raise Usage(
-                f"no file on Windows can be called `{one_line(one.name)}`",
-                hint=f"name the copy: `jlr cp {one.source} NAME`",
-            )
+            message = f"no file on Windows can be called `{one_line(one.name)}`"
+            raise Usage(message, hint=f"name the copy: `jlr cp {one.source} NAME`")
     if len(matches) > 1 and not into.is_dir():
         raise NotFound(f"`{into}` is not a folder")
 

@@ -85,10 +85,7 @@ class Diagnosis:
         facts: Facts,
         during: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> Iterator[Finding]:
-        """Yield the finding of each check; a check is skipped if one that it needs has failed.
-
-        `during` is given the name of each check that is tried.
-        """
+        """Yield each check's finding, or why it is skipped; `during` is given the name of each."""
         for check in checks:
             try:
                 finding = self.skipped(check.needs)
@@ -125,10 +122,7 @@ class Verdict:
 
 
 def verdict(findings: Sequence[Finding], subject: str, proof: str | None = None) -> Verdict:
-    """Return the verdict on findings of `subject`, which begins the sentence.
-
-    `proof` names the check that proves all others, if there is one.
-    """
+    """Return the verdict on findings of `subject`; `proof` names the check that proves them all."""
     failed = [finding for finding in findings if finding.mark is Mark.FAILED]
     if failed:
         first = failed[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,10 +54,7 @@ class DoctorRequest:
 
 
 def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:
-    """Examine this machine and a host, `tell` each finding at once, and return the verdict.
-
-    What was created for the examination is removed before this returns or raises.
-    """
+    """Examine this machine and a host, `tell` each finding, keep nothing, return the verdict."""
     asker = _RecordingAsker(context.asker)
     this = _Examination(request, replace(context, asker=asker), tell, Diagnosis(), asker)
     this.look_at_laptop()
@@ -104,17 +101,16 @@ class _Examination:
         if trial.facts.scheduler is not None:
             self._judge(name, host_checks.CLUSTER, trial.facts)
         self._judge(name, host_checks.CHECKS, trial.facts)
-        made = ExitStack()
+        made, step = ExitStack(), self.context.progress.step
         try:
             session = SessionChecks(trial, self.context, self.diagnosis, made)
-            for finding in self.diagnosis.judged(name, session.in_order(), session, self._trying):
+            for finding in self.diagnosis.judged(
+                name, session.in_order(), session, lambda check: step(f"Try {check}")
+            ):
                 self.tell(finding)
         finally:
-            with undisturbed(made), self.context.progress.step("Clean up"):
+            with undisturbed(made), step("Clean up"), suppress(JlrError):
                 made.close()
-
-    def _trying(self, check: str) -> AbstractContextManager[None]:
-        return self.context.progress.step(f"Try {check}")
 
     def _judge(self, group: str, checks: Sequence[Check[Facts]], facts: Facts) -> None:
         for finding in self.diagnosis.judged(group, checks, facts):

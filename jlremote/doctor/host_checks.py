@@ -214,10 +214,8 @@ def _driver(facts: HostFacts) -> Finding:
             "`sudo reboot` is needed after an update of the driver; "
             "`sudo dmesg | grep -i nvrm` on the host tells more",
         )
-    return fail(
-        f"there are {facts.hardware} NVIDIA GPUs, but no driver is loaded",
-        *installation.commands("nvidia-driver", facts.distribution),
-    )
+    what = f"there are {facts.hardware} NVIDIA GPUs, but no driver is loaded"
+    return fail(what, *installation.commands("nvidia-driver", facts.distribution))
 
 
 def _image(facts: HostFacts) -> Finding:

@@ -130,10 +130,7 @@ _DAEMON = "daemon"
 
 
 def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> Steps:
-    """Return the steps that ask for all facts about a host.
-
-    An engine that is known to be `silent`, or proves to be, is asked nothing more.
-    """
+    """Return the steps for all facts about a host; a `silent` engine is asked nothing more."""
     asked = {
         "user": "id -un || id -u",
         "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
@@ -28,7 +27,7 @@ from jlremote.kernels.execution import ExecRequest, execute_in
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.output.runs import output_of
 from jlremote.output.view import lines_of
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.contract import Completed, attempt, run_script
 from jlremote.place.host.shell_text import bounded
 from jlremote.place.runtimes.engine.engine_errors import reason
 from jlremote.place.runtimes.engine.kinds import Engine
@@ -104,7 +103,11 @@ class SessionChecks:
                 (may_try, "disk", "image") if creates else (may_try,),
             ),
             Check("network", SessionChecks._network, (may_try,)),
-            Check("toolkit", SessionChecks._gpus, ("permission", "driver")),
+            Check(
+                "toolkit",
+                lambda it: judge_gpus(it.trial, it.diagnosis, f"{it._name}-gpus", it.context),
+                ("permission", "driver"),
+            ),
             Check("jupyter", SessionChecks._jupyter, ("container" if has_containers else "shell",)),
             Check("http", SessionChecks._http, ("forwarding", "jupyter")),
             Check("websocket", SessionChecks._websocket, ("http",)),
@@ -124,10 +127,8 @@ class SessionChecks:
         tried = run_script(trial.link, trial.runtime.inside(self._name, "true"))
         if tried.status != 0:
             again = trial.runtime.shown("run", "--rm", "-it", trial.request.image, "sh")
-            raise JlrError(
-                f"nothing runs in a new container of {trial.request.image}: {reason(tried)}",
-                hint=f"try it there: `{again}`",
-            )
+            what = f"nothing runs in a new container of {trial.request.image}: {reason(tried)}"
+            raise JlrError(what, hint=f"try it there: `{again}`")
         return fine(f"a new container of {trial.request.image} starts")
 
     def _network(self) -> Finding:
@@ -139,9 +140,6 @@ class SessionChecks:
         answers = self.trial.link.run(asked)
         return judge_network(runtime.engine, answers["host"], answers.get("inside"))
 
-    def _gpus(self) -> Finding:
-        return judge_gpus(self.trial, self.diagnosis, f"{self._name}-gpus", self.context)
-
     def _jupyter(self) -> Finding:
         if self.trial.record is not None:
             return fine(f"the session `{self.trial.record.name}` runs")
@@ -151,7 +149,7 @@ class SessionChecks:
         if not self.trial.runtime.has_containers:
             script = scripts.clear(self.trial.runtime, self._name)
             clear = self.trial.runtime.inside(self._name, script)
-            self.made.callback(_quietly, run_script, self.trial.link, clear)
+            self.made.callback(attempt, self.trial.link, clear)
             if self.trial.runtime.has_images:
                 self._start, self._container, self._found = image_definition.define(self._start)
             else:  # the survey is one of the host itself
@@ -167,7 +165,7 @@ class SessionChecks:
         to = server_endpoint(self.trial.runtime, self._container, self._server)
         # Under its own name, so that the session's forward is left alone.
         self._forward = link.forward(self._name, ANY_PORT, to)
-        self.made.callback(_quietly, link.unforward, self._name)
+        self.made.callback(link.unforward, self._name)
         wait_for_answer(link, self._forward)
         began = time.monotonic()
         access = self._api.access()
@@ -188,7 +186,7 @@ class SessionChecks:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
             return skip("Jupyter asks for its password, which jlr does not have")
-        self.made.callback(_quietly, self._api.end_kernel, self._kernel)
+        self.made.callback(self._api.end_kernel, self._kernel)
         open_socket(self._api, self._kernel).close()
         return fine("answers through the tunnel")
 
@@ -205,10 +203,7 @@ class SessionChecks:
 
 
 def judge_network(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
-    """Judge what a container reaches of what the host reaches, by the results of `ASK` in both.
-
-    `inside` is `None` where there is no container to ask.
-    """
+    """Judge what a container (`None` for none) reaches of what the host does, by `ASK` in both."""
     if inside is not None and inside.status == 0:
         return fine(f"containers reach {SITE}")
     if on_host.status == _NO_PROGRAM:
@@ -229,8 +224,3 @@ def judge_network(engine: Engine | None, on_host: Completed, inside: Completed |
         mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
     lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_SECONDS} s")
     return warn(f"containers {lacks}, but the host does", mend)
-
-
-def _quietly(undo: Callable[..., object], *arguments: object) -> None:
-    with suppress(JlrError):
-        undo(*arguments)

@@ -125,14 +125,10 @@ def unproved(facts: HostFacts) -> Finding:
             _DESCRIBE_DEVICES,
         )
     if not usable:
-        return fail(
-            "NVIDIA's container toolkit is not installed: containers get no GPUs",
-            *_ways(facts, install=True),
-        )
-    return warn(
-        f"installed ({usable[0]}), but not tried",
-        f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
-    )
+        message = "NVIDIA's container toolkit is not installed: containers get no GPUs"
+        return fail(message, *_ways(facts, install=True))
+    what = f"installed ({usable[0]}), but not tried"
+    return warn(what, f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container")
 
 
 def proved(facts: HostFacts, where: str, done: Completed) -> Finding:

@@ -13,11 +13,7 @@ from jlremote.link.wire.status import ForwardStatus
 
 
 def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
-    """Wait until Jupyter answers through a forward, which proves the whole way.
-
-    Return the name of this machine under which it answers: the session's own, or 127.0.0.1. Raise
-    `IdentityRefused` if Jupyter does not take its own token, else as `why_silent`.
-    """
+    """Return the name under which Jupyter answers (`IdentityRefused`, or see `why_silent`)."""
     try:
         own = hostname(link.name, forward.session)
         with link.waiting():
@@ -32,10 +28,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
-    """Refuse a server without token and password, unless allowed; return how it authenticates.
-
-    The caller releases the forward.
-    """
+    """Return how a server authenticates (`JlrError`: it is open; the caller releases it)."""
     server, name = forward.server, forward.endpoint.place.name
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:

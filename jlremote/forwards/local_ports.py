@@ -114,10 +114,7 @@ def taken(port: int, host: str, name: str) -> Busy:
 
 
 def check_free(port: int, host: str, name: str | None) -> None:
-    """Check that jlr can listen on a local port, unless the session HOST/NAME has it already.
-
-    Raise `Busy` if another program or session has it, `JlrError` if the system refuses it.
-    """
+    """Check that a local port is free, or HOST/NAME's (`Busy`: taken, `JlrError`: refused)."""
     try:
         socket.create_server((LOCALHOST, port)).close()
     except OSError as error:
@@ -210,22 +207,17 @@ def host_port(link: Link, port: int) -> Endpoint:
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """Forward a session and its further ports again on their local ports.
 
-    The further ports come back also where Jupyter is dead.
-
-    Raises:
-        NotFound: its container is not there.
-        JlrError: it does not run (see `halted.running`), no Jupyter server runs in it (see
-            `survey.gone`), or the server there has neither token nor password.
-        Busy: the local port is taken, or another session's now.
+    The further ports come back also where Jupyter is dead. Raise `NotFound` if its container is not
+    there; `JlrError` if it does not run (see `halted.running`), no Jupyter server runs in it (see
+    `survey.gone`), or the server there has neither token nor password; `Busy` if the local port is
+    taken, or another session's now.
     """
     runtime = runtime_of(record)
     surveyed = survey(link, runtime, record.name)
     container = halted.running(record, runtime, surveyed.container)
     if surveyed.whose is not None and not record.shared:
-        raise NotFound(
-            f"the container `{record.name}` now belongs to `{surveyed.whose}`",
-            state="container-gone",
-        )
+        what = f"the container `{record.name}` now belongs to `{surveyed.whose}`"
+        raise NotFound(what, state="container-gone")
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
             check_owner(PortOwner(port.local_port, record.host, record.name, port.port))

@@ -70,12 +70,8 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     """Send a folder to the host, build an image there, and report the output of the build.
 
     Once all is sent, the build outlasts the connection. It is joined again by docker's cache, and
-    so not without one.
-
-    Raises:
-        Usage: a name is invalid or missing.
-        NotFound: there is no such folder or Dockerfile.
-        JlrError: the build failed; its output was shown.
+    so not without one. Raise `Usage` if a name is invalid or missing; `NotFound` if there is no
+    such folder or Dockerfile; `JlrError` if the build failed, and its output was shown.
     """
     if not request.tags:
         raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")
@@ -207,10 +203,8 @@ def _on_host(host: Link, request: BuildRequest) -> BuildContext:
     script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
     read = run_script(host, script)
     if read.status == _NO_FOLDER:
-        raise NotFound(
-            f"there is no folder `{folder}` on `{host.name}`",
-            hint="name the folder of the Dockerfile there",
-        )
+        what = f"there is no folder `{folder}` on `{host.name}`"
+        raise NotFound(what, hint="name the folder of the Dockerfile there")
     if read.status != 0:
         raise NotFound(
             f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",

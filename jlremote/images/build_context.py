@@ -53,12 +53,7 @@ class BuildContext:
 
 
 def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
-    """Read the folder of a build; `dockerfile` is `None` for the `Dockerfile` in it.
-
-    Raises:
-        NotFound: there is no such folder or Dockerfile.
-        Usage: `.dockerignore` has a line that is no pattern.
-    """
+    """Read a build's folder; `None`: its `Dockerfile` (`NotFound`; `Usage`: in `.dockerignore`)."""
     if not folder.is_dir():
         raise NotFound(f"there is no folder `{folder}`", hint="name the folder of the Dockerfile")
     path = dockerfile or folder / "Dockerfile"
@@ -98,9 +93,8 @@ def _entries(
         with os.scandir(folder) as listing:
             children = sorted(listing, key=lambda child: child.name)
     except OSError as error:
-        raise JlrError(
-            f"cannot read the folder `{folder}`: {reason_of(error)}", hint=_LEAVE_OUT
-        ) from error
+        what = f"cannot read the folder `{folder}`: {reason_of(error)}"
+        raise JlrError(what, hint=_LEAVE_OUT) from error
     for child in children:
         name = f"{prefix}{child.name}"
         status = child.stat(follow_symlinks=False)
@@ -159,10 +153,7 @@ def ignores(rules: Sequence[Rule], path: str) -> bool:
 
 
 def _may_keep_some_of(rules: Sequence[Rule], folder: str) -> bool:
-    """Return whether an exception may apply to something in a folder that is left out.
-
-    As in BuildKit, an exception with a wildcard may apply to any folder.
-    """
+    """Return whether an exception may mean something below it; as in BuildKit, a wildcard may."""
     exceptions = [rule.pattern for rule in rules if rule.exception]
     wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
     return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)

@@ -123,29 +123,23 @@ def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
     network = f"check the network of `{failed.host}`; if it needs a proxy, {proxy}"
     # An image that cannot be pulled is missing, whatever the registry has.
     unreachable = NotFound if failed.verb == "pull" else JlrError
-    return unreachable(
-        f"{failed.message}: `{failed.host}` cannot reach {failed.registry}: {why}",
-        hint=_reach_hint(failed.engine, failed.registry_name or "REGISTRY", complaint) or network,
-    )
+    hint = _reach_hint(failed.engine, failed.registry_name or "REGISTRY", complaint) or network
+    what = f"{failed.message}: `{failed.host}` cannot reach {failed.registry}: {why}"
+    return unreachable(what, hint=hint)
 
 
 def login_error(
     engine: Engine | None, registry: str, user: str, host: str, failed: Completed
 ) -> JlrError:
-    """Return why a registry refused a key; without an engine a program for images that are files.
-
-    The output of neither contains the key.
-    """
+    """Return why a registry refused a key, which no output has; without engine: of image files."""
     lines = failed.stderr.splitlines()
     if engine and (general := _general(engine, host, lines, failed.status)):
         return general
     why, complaint = reason(lines), _classified(lines)
     if REFUSED.search(complaint):
         literally = "; for nvcr.io that is literally `$oauthtoken`" * (registry == NVIDIA)
-        return Authentication(
-            f"`{registry}` refuses this key of `{user}`: {why}",
-            hint=f"check the key and `--username`{literally}",
-        )
+        what = f"`{registry}` refuses this key of `{user}`: {why}"
+        return Authentication(what, hint=f"check the key and `--username`{literally}")
     if _OUT_OF_REACH.search(complaint):
         mend = (engine and _reach_hint(engine, registry, complaint)) or "check its name"
         return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
@@ -188,10 +182,8 @@ def _general(engine: Engine, host: str, lines: Sequence[str], status: int) -> Jl
         return general
     if "no space left" not in _classified(lines):
         return None
-    return JlrError(
-        f"no space is left on `{host}`: {reason(lines)}",
-        hint=f"`{engine.shown('system', 'df')}` on the host shows what the engine takes",
-    )
+    hint = f"`{engine.shown('system', 'df')}` on the host shows what the engine takes"
+    return JlrError(f"no space is left on `{host}`: {reason(lines)}", hint=hint)
 
 
 def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:

@@ -48,13 +48,7 @@ def is_reference(typed: str) -> bool:
 
 
 def file_name(typed: str) -> str:
-    """Return the name of the file that a reference is pulled into.
-
-    Each reference has a file of its own: `/` becomes `+`, which is in no reference.
-
-    Raises:
-        Usage: the name of an image in a registry is invalid.
-    """
+    """Return the name of a reference's own file: `/` becomes `+`, which none has (or `Usage`)."""
     scheme, _, rest = typed.partition("://")
     if f"{scheme}://" != DOCKER:
         return re.sub(r"[^A-Za-z0-9._-]", "+", f"{scheme}/{rest}") + SUFFIX
@@ -111,12 +105,7 @@ def read_found(printed: str) -> tuple[str, str]:
 
 
 def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
-    """Return the absolute path of an image on the host; pull a missing one that is a reference.
-
-    Raises:
-        NotFound: there is no such file or folder, or the registry has no such image.
-        JlrError: it cannot be pulled.
-    """
+    """Return an image's path there; a missing reference is pulled (`NotFound`, `JlrError`)."""
     path = found_there(host, typed, folder, context)
     if path is None and is_reference(typed):
         fetch(host, program, typed, folder, context)
@@ -188,10 +177,7 @@ def listed(host: Link, folder: str | None) -> list[Image]:
 # program keeps and unpacks lies there, too, as the home may have a quota. The key is the first line
 # of stdin.
 def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -> str:
-    """Return the script that pulls a reference into the folder of images.
-
-    With `keyed` the first line of stdin is the text of a `config.json`, as docker has it.
-    """
+    """Return the script that pulls a reference; `keyed`: stdin's first line is a `config.json`."""
     place, caches = _folder(setting), program.upper()
     pull = f'{program} pull --force "$@" "$part" {shlex.quote(typed)} 2>&1'
     return f"""\
@@ -235,10 +221,8 @@ unset config; set -- --authfile "$keys/config.json"
 def pull(host: Link, program: str, typed: str, folder: str | None, context: Context) -> Image:
     """Pull an image also if it is there: a tag may mean another one (`Usage`: no reference)."""
     if not is_reference(typed):
-        raise Usage(
-            f"`{one_line(typed)}` does not say where it comes from",
-            hint=f"`{DOCKER}{one_line(typed)}` pulls it from a registry",
-        )
+        what = f"`{one_line(typed)}` does not say where it comes from"
+        raise Usage(what, hint=f"`{DOCKER}{one_line(typed)}` pulls it from a registry")
     fetch(host, program, typed, folder, context)
     found_there(host, typed, folder, context)
     end = f"/{file_name(typed)}"
@@ -269,10 +253,7 @@ def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[st
 
 
 def login_script(program: str, registry: str, user: str, *, keep: bool) -> str:
-    """Return the command that tries the key on its stdin at a registry.
-
-    It notes the key in `$REGISTRY_AUTH_FILE`, or with `keep` in its settings.
-    """
+    """Return the login by stdin's key, noted in `$REGISTRY_AUTH_FILE`, with `keep` in settings."""
     file = "" if keep else '--authfile="$REGISTRY_AUTH_FILE" '
     begin = command_line((program, "registry", "login", f"--username={user}", "--password-stdin"))
     return f"{begin} {file}{shlex.quote(DOCKER + registry)}"

@@ -58,20 +58,16 @@ class LoginReport:
 def log_in(request: LoginRequest, context: Context) -> LoginReport:
     """Try a key on the host, and keep it unless the registry refuses it.
 
-    Raises:
-        Usage: the registry's name is invalid, or a user name is missing.
-        Authentication: the registry refuses the key.
-        NeedsAuthentication: the key is needed and there is no terminal to ask for it.
-        JlrError: there is no keychain, the registry is out of reach, …
+    Raise `Usage` if the registry's name is invalid, or a user name is missing; `Authentication` if
+    the registry refuses the key; `NeedsAuthentication` if the key is needed and there is no
+    terminal to ask for it; `JlrError` if there is no keychain, the registry is out of reach, …
     """
     registry, user = _registry(request.registry), _user(request)
     if not request.keep and open_secrets() is None:
         words = ("jlr", "image", "login", request.host, registry, "--username", user)
         again = command_line((*words, *request.engine_options, "--keep"))
-        raise JlrError(
-            "cannot keep the key: this machine has no keychain",
-            hint=f"`{again}` keeps it on the host instead",
-        )
+        what = "cannot keep the key: this machine has no keychain"
+        raise JlrError(what, hint=f"`{again}` keeps it on the host instead")
     link = connect(link_on(request.host, context), context)
     typed = request.key
     if typed is None:
@@ -92,10 +88,7 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
 def log_out(
     host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE
 ) -> list[str]:
-    """Forget a registry's key on the laptop and the host; return the places that had one.
-
-    With a `JlrError` of the host's engine, the laptop has forgotten it.
-    """
+    """Forget a key on the laptop, then on the host (or `JlrError`); return where there was one."""
     name = _registry(registry)
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
@@ -107,10 +100,8 @@ def log_out(
         places = ["this machine's keychain"] if registry_keys.forget(host, name) else []
         done = run_script(link, logout)
     if done.status != 0:
-        raise JlrError(
-            f"`{host}` may still keep a key of `{name}`: {done.complaint}",
-            hint="this machine has forgotten it" if places else None,
-        )
+        what = f"`{host}` may still keep a key of `{name}`: {done.complaint}"
+        raise JlrError(what, hint="this machine has forgotten it" if places else None)
     if done.stdout.startswith(registry_keys.KEPT):
         places.append(f"the settings on {host}")
     return places
@@ -133,10 +124,8 @@ def _user(request: LoginRequest) -> str:
         return request.user
     if request.registry == NVIDIA:
         return NVIDIA_USER
-    raise Usage(
-        f"the user name at `{request.registry}` is missing",
-        hint=f"`{login_command(request.host, request.registry, *request.engine_options)}`",
-    )
+    hint = f"`{login_command(request.host, request.registry, *request.engine_options)}`"
+    raise Usage(f"the user name at `{request.registry}` is missing", hint=hint)
 
 
 def _try(

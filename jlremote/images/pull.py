@@ -20,13 +20,7 @@ from jlremote.place.runtimes.table import AUTO
 
 
 def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> Image:
-    """Pull an image on a host, and return it.
-
-    Raises:
-        NotFound: the registry has no such image.
-        Authentication: the registry wants a key, or another one.
-        JlrError: the registry is out of reach, no space is left, …
-    """
+    """Pull an image on a host, and return it (`NotFound`; `Authentication`; else `JlrError`)."""
     program = wanted.runtime
     if program == AUTO and is_reference(image):  # engines take no name with `docker://`
         program = IMAGE_RUNTIMES[0]
@@ -44,13 +38,7 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
 
 
 def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> None:
-    """Push an image of a host to the registry that its name begins with.
-
-    Raises:
-        NotFound: the host has no such image.
-        Authentication: the registry wants a key, or another one.
-        JlrError: the registry is out of reach, …
-    """
+    """Push a host's image to its registry (`NotFound`: it has none; `Authentication`: no key)."""
     image_names.parse(image)
     link, engine = connected(host, context, wanted)
     transfer(link, engine, "push", image, context)
@@ -65,9 +53,8 @@ def connected(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, 
 def transfer(host: Link, engine: Engine, verb: str, image: str, context: Context) -> None:
     """`pull` or `push` an image (`verb`), as a step.
 
-    Raises:
-        NotFound: the registry, or for a push the host, has no such image.
-        Usage: it is a whole id, which no registry knows.
+    Raise `NotFound` if the registry, or for a push the host, has no such image; `Usage` if it is a
+    whole id, which no registry knows.
     """
     keys = registry_keys.find(host.name, (image_names.parse(image).registry,))
 

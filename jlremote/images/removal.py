@@ -64,13 +64,7 @@ def remove(
     *,
     yes: bool = False,
 ) -> RemovalReport:
-    """Remove names of images, and each image that has no other name.
-
-    Raises:
-        NotFound: the host has no such image; then none is removed.
-        Busy: a container uses one; then none is removed.
-        JlrError: the answer was no, or the engine refuses.
-    """
+    """Remove names of images, and images left without; none if one is missing or used (`Busy`)."""
     for typed in images:
         image_names.check(typed)
     link, engine = _engine(host, context, wanted)
@@ -95,13 +89,7 @@ def remove(
 def prune(
     host: str, context: Context, wanted: EngineChoice = ANY_ENGINE, *, yes: bool = False
 ) -> RemovalReport:
-    """Remove the images without a name that no container uses, as builds leave them.
-
-    The user's networks of sessions whose container is gone go, too: they hold nothing.
-
-    Raises:
-        JlrError: the answer was no, or the engine refuses.
-    """
+    """Remove what builds leave unnamed and unused, and own networks of sessions that are gone."""
     link, engine = _engine(host, context, wanted)
     swept = run_script(link, networks.left_over(engine, remove=True))
     if swept.status != 0:
@@ -121,10 +109,8 @@ def prune(
 
 def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
     if wanted.runtime in IMAGE_RUNTIMES:
-        raise Usage(
-            f"images of `{wanted.runtime}` are files",
-            hint=f"`jlr shell {host_word(host)} -- rm FILE` deletes one",
-        )
+        what = f"images of `{wanted.runtime}` are files"
+        raise Usage(what, hint=f"`jlr shell {host_word(host)} -- rm FILE` deletes one")
     return connected(host, context, wanted)
 
 
@@ -194,14 +180,7 @@ def _digits(image_id: str) -> str:
 
 
 def find(host: str, stored: Sequence[StoredImage], typed: str) -> tuple[StoredImage, str | None]:
-    """Return the image that is meant by a name, or by an id if it has no more than one name.
-
-    With it comes the name that it loses, `None` if it has none.
-
-    Raises:
-        NotFound: the host has no such image.
-        Usage: several images begin with the id, or the image has several names.
-    """
+    """Return an image and the name it loses, `None` for an id (`NotFound`; `Usage`: ambiguous)."""
     for image in stored:
         for name in image.names:
             if any(
@@ -228,10 +207,8 @@ def _refuse_used(host: str, images: Sequence[StoredImage]) -> None:
     for image in images:
         if image.containers:
             names = listed([f"`{name}`" for name in image.containers], _LISTED)
-            raise Busy(
-                f"the image `{shown(image)}` is used by {names} on `{host}`",
-                hint=f"`jlr list {host} --all` shows their owners",
-            )
+            what = f"the image `{shown(image)}` is used by {names} on `{host}`"
+            raise Busy(what, hint=f"`jlr list {host} --all` shows their owners")
 
 
 def shown(image: StoredImage) -> str:

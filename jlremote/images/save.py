@@ -70,13 +70,7 @@ def images(
 
 
 def save(selector: str | None, image: str, context: Context) -> SaveReport:
-    """Save a session's container as an image, with all that was installed in it.
-
-    Raises:
-        NotFound: there is no such session or container.
-        Usage: the image's name is invalid, or the session has no container.
-        JlrError: no space is left, its secrets would be in the image, …
-    """
+    """Save a session's container with all installed in it (`NotFound`; `Usage`; `JlrError`)."""
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)
     engine, host = runtime_of(record).engine, link_of(record, context)
@@ -109,11 +103,9 @@ def _secret_would_be_in_it(engine: Engine, record: SessionRecord, failed: Comple
     message = f"cannot save `{record.name}`"
     if failed.status == LEFT_THERE:
         start = engine.shown("start", record.name)
-        return JlrError(
-            f"{message}: a secret of Jupyter would be in the image: {failed.complaint}",
-            hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running "
-            "one",
-        )
+        hint = f"`{start}` there starts it; jlr keeps the secret out of the image of a running one"
+        what = f"{message}: a secret of Jupyter would be in the image: {failed.complaint}"
+        return JlrError(what, hint=hint)
     memory = engine.shown("exec", record.name, "df", "/dev/shm")  # noqa: S108
     return JlrError(
         f"{message}: Jupyter's token and keys would be in the image, because they cannot be moved "

@@ -103,11 +103,7 @@ class Transfer:
 def follow(
     host: Link, script: str, given: Iterable[bytes], transfer: Transfer, context: Context
 ) -> int:
-    """Follow a pull or push to its end, and return its exit status.
-
-    The transfer goes on without a connection (`surviving_disconnect`), and a second script joins
-    it. A loss before it has begun is raised.
-    """
+    """Follow a transfer to its end, joined again after a loss, and return its exit status."""
     while True:
         try:
             with host.stream(script, given) as output:

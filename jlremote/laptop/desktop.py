@@ -23,11 +23,7 @@ end run"""
 
 
 def show(title: str, text: str) -> None:
-    """Show a notice, which on Linux stays until it is dismissed; raise as `check` does.
-
-    Both may have text of the host: without control characters, on one line and cut they are shown
-    as they are.
-    """
+    """Show a notice, which stays on Linux; the host's text is cut, on a line (see `check`)."""
     title, text = _cut(title, _MOST_TITLE), _cut(text, _MOST_TEXT)
     if sys.platform != "darwin":
         _by_dbus((title, text))

@@ -31,10 +31,7 @@ SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 
 
 def socket_directory(longest: int) -> Path:
-    """Return the folder of sockets whose names have up to `longest` bytes.
-
-    It is the runtime folder, or one below `/tmp` where that has too long a path for sockets.
-    """
+    """Return the runtime folder, or one below `/tmp` where names of `longest` bytes do not fit."""
     usual = runtime_directory()
     if sys.platform == "win32" or len(os.fsencode(usual)) + 1 + longest <= SOCKET_PATH_BYTES:
         return usual
@@ -63,10 +60,7 @@ def _place(kind: str) -> Path:
 
 
 def unchecked_state_directory() -> Path:
-    """Return the folder of the records, which may be missing, for what only reads names.
-
-    On Linux as platformdirs would, without its 10 ms.
-    """
+    """Return the records' folder, maybe missing, on Linux without the 10 ms of platformdirs."""
     if sys.platform != "linux":
         return _place("user_state_path")
     home = Path(os.environ.get("XDG_STATE_HOME", ""))
@@ -74,11 +68,7 @@ def unchecked_state_directory() -> Path:
 
 
 def private_directory(path: Path) -> Path:
-    """Make `path` a folder that only this user can enter, and return it.
-
-    Raise `JlrError` if it cannot be made, another user owns it or the folder above it, or others
-    have access to it.
-    """
+    """Return `path` as a folder that only this user can enter, made if need be; else `JlrError`."""
     hint = "set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR` to folders with write access"
     with _explained(path, hint):
         for folder in reversed([one for one in (path, *path.parents) if not one.exists()]):
@@ -103,10 +93,7 @@ runtime_directory = partial(_private, "user_runtime_path")  # sockets, locks, br
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
-    """Write a file so that readers see the old or the new content, never a part.
-
-    A folder that is missing is made for this user alone. The umask takes from `mode`.
-    """
+    """Write a file: readers see the old or the new, never a part. The umask takes from `mode`."""
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     with _explained(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,10 +118,7 @@ def past_others(change: Callable[[], _Result]) -> _Result:
 
 
 def write_new(path: Path, content: str | bytes) -> None:
-    """Write a file of the user's where nothing is yet, not even a link that leads nowhere.
-
-    Raise `Usage` if something is there, which stays; if it cannot be written, nothing is left.
-    """
+    """Write a user's file where nothing is, nor a broken link (`Usage`), whole or not at all."""
     with _explained(path):
         try:
             _write_new(path, content, 0o666)

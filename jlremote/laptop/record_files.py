@@ -145,10 +145,7 @@ def matching(known: Sequence[NamedRecord], selector: str) -> list[NamedRecord]:
 
 
 def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRecord | None:
-    """Return the record that is called `NAME` or `HOST/NAME`, `None` for none.
-
-    If those of several hosts are, raise `Usage`; `kind` is their plural in the message.
-    """
+    """Return the record called `NAME` or `HOST/NAME`, `None` for none (`Usage`: several `kind`)."""
     matches = matching(known, selector)
     if len({record.host for record in matches}) > 1:
         places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)

@@ -90,10 +90,7 @@ def check_writable() -> None:
 
 
 def latest() -> SessionRecord:
-    """Return the session that was used last, of those whose ports are kept if there are any.
-
-    Without any session raise `NotFound`.
-    """
+    """Return the session used last, of those whose ports are kept if any are (or `NotFound`)."""
     known = _RECORDS.load_all()
     for record in (*(each for each in known if each.forwarded), *known):
         return record

@@ -30,10 +30,7 @@ def header(name: str, mode: int, size: int = 0, seconds: float = 0, link: str = 
 
 
 def content(path: Path, size: int, *, may_grow: bool) -> Iterator[bytes]:
-    """Yield `size` bytes of a file, as its header says; `padding` has to follow.
-
-    Raise `JlrError` if the file has another size by now, `OSError` if it cannot be read.
-    """
+    """Yield `size` bytes of a file, before its `padding` (`JlrError`: it changed, or `OSError`)."""
     with path.open("rb", buffering=0) as file:
         left = size
         while left and (data := file.read(min(left, PIECE_BYTES))):

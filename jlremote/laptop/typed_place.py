@@ -79,10 +79,7 @@ def _looked_up(
 
 
 def leash() -> TypedPlace | None:
-    """Return the only session that commands of this process may use, `None` for any.
-
-    If `JLR_LEASH` says something else, raise `JlrError`.
-    """
+    """Return the only session that this process may use, `None` for any; else `JlrError`."""
     typed = os.environ.get(LEASH)
     if typed is None:
         return None

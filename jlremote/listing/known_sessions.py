@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.containers import recording
@@ -62,17 +63,13 @@ def of(
 
 
 def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
-    """Report the stopped sessions of a host whose containers did not end.
-
-    A host that is not connected is not dialled for them: return `None`, they are unknown then.
-    """
+    """Report a host's stopped sessions whose containers did not end; `None` if not connected."""
     link = link_of(records[0], context)
     if not is_connected(link):
         return None
-    try:
+    with suppress(JlrError):
         return stopped_among(records, look(link, engine_if_any(link)))
-    except JlrError:
-        return []
+    return []
 
 
 def stopped_among(records: Sequence[SessionRecord], presence: Presence) -> list[SessionReport]:

@@ -73,10 +73,7 @@ def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
 
 
 def of_pool(context: Context, pool: str) -> list[SessionReport]:
-    """Report every session of a pool's hosts; a host that does not answer is a note.
-
-    If none answers, or there is no such pool, raise `JlrError`.
-    """
+    """Report the sessions of a pool's hosts; one silent host is a note, all are a `JlrError`."""
     hosts = settings.load().pool(pool)
     answers = links.ask_each(hosts, lambda host, its: on_host(its, host), context)
     links.note_silent(answers, context)
@@ -84,10 +81,7 @@ def of_pool(context: Context, pool: str) -> list[SessionReport]:
 
 
 def on_host(context: Context, host: str) -> list[SessionReport]:
-    """Report every session of a host: those of this laptop first, then all others.
-
-    If it cannot be asked, and no session of it is recorded here, raise `JlrError`.
-    """
+    """Report a host's sessions, this laptop's first (`JlrError`: it is away, and none is known)."""
     known = [r for r in sessions.load_all() if r.host == host]
     records = [r for r in known if r.forwarded]
     all_jobs: dict[str, Job] = {}  # the scheduler is asked only once, as its answer is slow
@@ -129,10 +123,7 @@ def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
 
 
 def report(selector: str | None, context: Context, *, listening: bool = False) -> SessionReport:
-    """Report a session, and maybe what listens there; nothing is asked for one that was stopped.
-
-    Raise `NotFound` if there is no such session.
-    """
+    """Report a session (else `NotFound`), maybe with what listens; a stopped one is not asked."""
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
         quiet = replace(context, asker=links.ASKS_NOTHING)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from jlremote.errors import JlrError
@@ -53,29 +53,23 @@ def watch(selector: str | None, context: Context, later: Context) -> Iterator[Se
         yield listing.with_mounts([view.now()], context)[0]
 
 
+@dataclass
 class SessionView:
     """The latest report of a session, which needs no waiting."""
 
-    def __init__(
-        self,
-        link: Link,
-        record: SessionRecord,
-        first: SessionReport,
-        ask: Callable[[], SessionReport],
-    ) -> None:
-        self._link = link
-        self._record = record
-        self._kernels = first.kernels
-        self._access = first.access
-        self._hostname = urlsplit(first.page or "").hostname or LOCALHOST
-        self._told = first  # what the host said last
-        self._told_at = time.monotonic()
-        self._ask = ask
-        self._pause = _FIRST_PAUSE_SECONDS
-        self._was_up = first.state == State.UP
-        self._asked_at = 0.0
-        self._asking = False
-        self._gone_since: str | None = None
+    _link: Link
+    _record: SessionRecord
+    _told: SessionReport  # what the host said last
+    _ask: Callable[[], SessionReport]
+    _asked_at: float = 0.0
+    _asking: bool = False
+    _gone_since: str | None = None
+
+    def __post_init__(self) -> None:
+        self._kernels, self._access = self._told.kernels, self._told.access
+        self._hostname = urlsplit(self._told.page or "").hostname or LOCALHOST
+        self._was_up = self._told.state == State.UP
+        self._told_at, self._pause = time.monotonic(), _FIRST_PAUSE_SECONDS
 
     def now(self) -> SessionReport:
         record = sessions.find(self._record.host, self._record.name)

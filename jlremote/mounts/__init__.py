@@ -1,8 +1,8 @@
 """Remote folders on the laptop: sshfs, whose bytes travel over the link's own connection.
 
-Read `mount` (also which folder of the host is meant) and `unmount` (the two commands), and
-`known_mounts` (what is mounted, and in which state). Below are `system` (what is mounted where, and
-which programs use it), `sshfs` (the program) and `connector` (what sshfs runs in place of ssh).
+Read `mount` (also which folder of the host is meant) and `known_mounts` (what is mounted, in which
+state, and how it is unmounted). Below are `system` (what is mounted where, and which programs use
+it), `sshfs` (the program) and `connector` (what sshfs runs in place of ssh).
 
 Decisions:
 

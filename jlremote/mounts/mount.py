@@ -21,7 +21,7 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, SessionRecord
 from jlremote.laptop.typed_place import host_word, resolved
 from jlremote.link.client.link import Link
-from jlremote.mounts import known_mounts, sshfs, unmount
+from jlremote.mounts import known_mounts, sshfs
 from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.system import System, this_system
 from jlremote.place.host.contract import run_script
@@ -57,13 +57,7 @@ class MountRequest:
 
 
 def mount(request: MountRequest, context: Context) -> MountReport:
-    """Mount a folder of a session's host; a folder that is already mounted stays as it is.
-
-    Raises:
-        Usage: the local folder is taken, or not empty.
-        NotFound: there is no such session, or no such folder on the host.
-        JlrError: sshfs is missing, or failed.
-    """
+    """Mount a folder of a session's host, unless it is (`Usage`: `local` is taken; `NotFound`)."""
     system = this_system()
     program = system.sshfs()
     if request.read_only and system.winfsp:
@@ -88,7 +82,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         with step, undone_on_failure() as undo:
             if known is not None:
                 undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
-                unmount.take_away(known, context, force=True)
+                known_mounts.take_away(known, context, force=True)
             _mount(program, record, link, system, context, undo)
     return MountReport(record, "up")
 
@@ -104,10 +98,8 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     names = (None, known.session, f"{known.host}/{known.session}")
     other = request.remote is not None or request.session not in names
     if other or (request.read_only and not known.read_only):
-        raise Usage(
-            f"`{local}` already shows `{known.host}:{known.remote}`",
-            hint=f"`jlr mount --unmount {shlex.quote(str(local))}` first",
-        )
+        what = f"`{local}` already shows `{known.host}:{known.remote}`"
+        raise Usage(what, hint=f"`jlr mount --unmount {shlex.quote(str(local))}` first")
     return True
 
 
@@ -158,10 +150,8 @@ def find(
     """Return the path of the folder to mount, without links, and whether the user may write there.
 
     It is `remote`, else the session's project folder, else a namesake in the home. With `on_host`
-    an absolute `remote` is a path of the host and not of the container.
-
-    Raises:
-        NotFound: the folder is missing, or exists only in the container.
+    an absolute `remote` is a path of the host and not of the container. Raise `NotFound` if the
+    folder is missing, or exists only in the container.
     """
     if remote is not None and (on_host or not remote.startswith("/")):
         return look(link, _below_home(remote))
@@ -172,10 +162,8 @@ def find(
         return look(link, remote or root or _below_home(namesake))
     container, mount = surveyed.container, f"jlr mount {shlex.quote(local)}"
     if container is None:
-        raise NotFound(
-            f"the container `{session.name}` is gone",
-            hint=f"`{mount} {link.name}:DIR` mounts a folder of the host",
-        )
+        what = f"the container `{session.name}` is gone"
+        raise NotFound(what, hint=f"`{mount} {link.name}:DIR` mounts a folder of the host")
     for inside in (remote,) if remote else filter(None, (container.workdir, root)):
         if (outside := host_path(container, inside)) is not None:
             return look(link, outside, container)
@@ -222,9 +210,8 @@ def look(link: Link, path: str, container: Container | None = None) -> tuple[str
     done = run_script(link, f"folder={quoted}\n{_LOOK}")
     if done.status in (_MISSING, _CLOSED):
         why = "may not be read" if done.status == _CLOSED else "is missing or out of reach"
-        raise NotFound(
-            f"the folder `{one_line(path)}` {why} on `{link.name}`", hint=_advice(path, container)
-        )
+        what = f"the folder `{one_line(path)}` {why} on `{link.name}`"
+        raise NotFound(what, hint=_advice(path, container))
     writable, _, physical = done.stdout.partition("\n")
     try:
         return absolute_path(physical.removesuffix("\n")), writable == "writable"
@@ -243,19 +230,14 @@ def _advice(path: str, container: Container | None) -> str | None:
 
 
 def _mount(
-    program: str,
-    record: MountRecord,
-    link: Link,
-    system: System,
-    context: Context,
-    undo: ExitStack,
+    program: str, record: MountRecord, link: Link, system: System, context: Context, undo: ExitStack
 ) -> None:
     _check_folder(record.local)
     folder = Path(record.local)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     record = replace(record, made=len(missing) if folder.name else 0)
     MOUNTS.save(record)  # before sshfs runs, so that every mount of ours has a record
-    undo.callback(unmount.take_away, record, context, force=True)
+    undo.callback(known_mounts.take_away, record, context, force=True)
     _prepare(folder, system)
     link.mount(record.name, record.remote)
     complaint = sshfs.start(program, record, link.mount_socket, system.options)
@@ -292,10 +274,8 @@ def _check_folder(local: str) -> None:
         raise Usage(f"`{local}` is a file", hint="choose a folder")
     with os.scandir(folder) as entries:
         if any(entries):
-            raise Usage(
-                f"`{local}` is not empty, and the mount would hide what is in it",
-                hint="choose another folder",
-            )
+            what = f"`{local}` is not empty, and the mount would hide what is in it"
+            raise Usage(what, hint="choose another folder")
 
 
 def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:

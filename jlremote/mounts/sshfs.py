@@ -56,10 +56,7 @@ def argv(program: str, mount: MountRecord, extra: tuple[str, ...] = ()) -> tuple
 
 
 def start(program: str, mount: MountRecord, door: Path, extra: tuple[str, ...]) -> str | None:
-    """Run sshfs, which goes to the background; return its complaint if it cannot mount.
-
-    `door` is the path of the link's socket for mounts.
-    """
+    """Mount by sshfs, over the link's socket `door`; return its complaint, `None` for none."""
     python = str(Path(sys.executable).parent)
     path = os.pathsep.join([python, os.environ.get("PATH", os.defpath)])
     environment = {**os.environ, "PATH": path, DOOR_VARIABLE: str(door)}

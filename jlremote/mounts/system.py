@@ -47,19 +47,13 @@ class Linux:
     winfsp = False  # whether WinFsp mounts: it makes the folder itself, and is never read-only
 
     def sshfs(self) -> str:
-        """Return the path of sshfs.
-
-        Raises:
-            JlrError: sshfs or FUSE is missing; the hint tells what to install.
-        """
+        """Return the path of sshfs (`JlrError`: it or FUSE is missing; how to install it)."""
         program = shutil.which("sshfs")
         if program is None:
             raise JlrError("`sshfs` is not installed", hint=_install_hint())
         if not _DEVICE.exists():
-            raise JlrError(
-                f"this machine has no FUSE: `{_DEVICE}` is missing",
-                hint="`sudo modprobe fuse`; a container needs `--device /dev/fuse`",
-            )
+            hint = "`sudo modprobe fuse`; a container needs `--device /dev/fuse`"
+            raise JlrError(f"this machine has no FUSE: `{_DEVICE}` is missing", hint=hint)
         return program
 
     def mounted(self) -> list[str]:
@@ -67,11 +61,7 @@ class Linux:
         return read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Unmount, or take the path out of the tree `lazily` although programs use it.
-
-        Return why that is refused, `None` if it is done. `fusermount3` needs no root, and does not
-        look into the mount.
-        """
+        """Unmount, `lazily` although it is used, without root; return why not, `None` if done."""
         program = shutil.which("fusermount3") or shutil.which("fusermount")
         if program is None:
             return "`fusermount3` is not installed"
@@ -214,10 +204,7 @@ def _use(process: Path, mount: str) -> str | None:
 
 
 def read_mountinfo(content: bytes) -> list[str]:
-    """Return where a `mountinfo` file, proc(5), has an sshfs; the latest last.
-
-    The kernel writes blanks and backslashes as octal numbers.
-    """
+    """Return where `mountinfo`, proc(5) with octal blanks, has an sshfs; the latest last."""
     points = []
     for line in content.splitlines():
         before, _, after = line.partition(b" - ")
@@ -228,13 +215,7 @@ def read_mountinfo(content: bytes) -> list[str]:
 
 
 def resolved(path: str, mounted: Collection[str]) -> str:
-    """Return `path` as `realpath` would, but nothing below a `mounted` path is resolved.
-
-    On Windows it is the absolute path, and a drive's is `X:`.
-
-    Raises:
-        Usage: its symbolic links form a circle.
-    """
+    """Return `path` as `realpath` does, but not below a `mounted` one (`Usage`: a circle)."""
     if sys.platform == "win32":
         drive = PureWindowsPath(path)
         alone = drive.drive[1:] == ":" and not drive.name

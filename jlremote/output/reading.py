@@ -202,10 +202,7 @@ def chosen(
     missing: str = "no output is recorded of",
     hint: str = "no cell has run",
 ) -> str:
-    """Return the path of the notebook that was typed in full, or by its end.
-
-    Raise `NotFound` or `Usage` if none or several end so.
-    """
+    """Return the one notebook that is typed, or ends so (`NotFound`: none, `Usage`: several)."""
     known = list(dict.fromkeys(name for name in notebooks if name))
     matches = [name for name in known if name == typed]
     matches = matches or [name for name in known if name.endswith(f"/{typed}")]

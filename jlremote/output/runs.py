@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from jlremote.laptop import paths
 from jlremote.output.recorded_files import Record
 from jlremote.times import utc
-from jlremote.untrusted import moment
+from jlremote.untrusted import local_name, moment
 
+_SUFFIXES = {
+    "image/svg+xml": ".svg",
+    "text/html": ".html",
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/gif": ".gif",
+    "application/pdf": ".pdf",
+}
 _RUN = re.compile(r"run-[0-9a-f]{12}")
 
 Output = dict[str, Any]  # as nbformat 4 has it; a stream's text as the program wrote it
@@ -283,3 +295,18 @@ def overwritten(text: str) -> str:
             above.append("".join(line))
             line, at = [], 0
     return "\n".join(above)
+
+
+def save_rich(output: Output, folder: Path, name: str) -> list[str]:
+    """Write what an output has beside its text to new files of a folder; return their paths."""
+    written = []
+    for kind in filter(_SUFFIXES.get, output["data"]):
+        value, suffix = output["data"][kind], _SUFFIXES[kind]
+        text = "".join(map(str, value)) if isinstance(value, list) else str(value)
+        with suppress(ValueError):  # it is not Base64
+            is_text = suffix in (".svg", ".html")
+            content = text.encode(errors="replace") if is_text else base64.b64decode(text)
+            file = folder / local_name(name, suffix)
+            paths.write_new(file, content)
+            written.append(str(file))
+    return written

@@ -43,10 +43,7 @@ class Destruction:
 
 
 def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
-    """Ask before something is lost, unless `yes` gives the answer.
-
-    Raise `JlrError` if the answer was no, or there is no terminal to ask on.
-    """
+    """Ask before something is lost, unless `yes` (`JlrError`: a no, or no terminal to ask on)."""
     if yes or not planned.losses:
         return
     more = len(planned.losses) - LISTED
@@ -82,10 +79,8 @@ def default_session(
         last = last_stop
     if (last.host, last.name) == (chosen.host, chosen.name):
         return chosen
-    raise Usage(
-        f"no default session: `{last.host}/{last.name}`, the latest, is stopped already",
-        hint=f"name one: {_listed(names)}",
-    )
+    what = f"no default session: `{last.host}/{last.name}`, the latest, is stopped already"
+    raise Usage(what, hint=f"name one: {_listed(names)}")
 
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:

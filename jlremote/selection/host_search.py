@@ -59,10 +59,7 @@ def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool)
 
 
 def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> SessionRecord:
-    """Find a session of a host, record it, and return the record; forward it if it runs.
-
-    Raise `JlrError` if it is another user's, `NotFound` if there is none.
-    """
+    """Find a session on its host, record and forward it (`NotFound`, `JlrError`: another's)."""
     sessions.check_writable()
     context = known_way(host, context)
     link = connect(link_to(host, context, without=typed), context)
@@ -156,12 +153,7 @@ def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, 
 
 
 def running(
-    host: Host,
-    runtime: Runtime,
-    typed: str,
-    known: SessionRecord | None = None,
-    *,
-    as_shared: bool,
+    host: Host, runtime: Runtime, typed: str, known: SessionRecord | None = None, *, as_shared: bool
 ) -> Container | None:
     """Return the container of a typed name, or of a session that is `known`; `None` for none.
 

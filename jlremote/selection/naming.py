@@ -21,10 +21,7 @@ NAME, USER = "{name}", "{user}"
 
 
 def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
-    """Return the session's name, `None` if only the host knows it, and its runtime.
-
-    Raise `Usage` if engines do not take that name.
-    """
+    """Return the session's name, `None` if only the host knows it, and its runtime (or `Usage`)."""
     record, name = remembered(request), _typed(request)
     runtime = _runtime_of(request, record)
     runtime.check_name(name)
@@ -74,7 +71,7 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
     """
     name, rule = _typed(request), request.name_rule
     if USER in rule:
-        rule = rule.replace(USER, _user(host))
+        rule = rule.replace(USER, login_name(host))
     begin, _, end = rule.partition(NAME)
     long = len(name) > len(begin) + len(end)
     is_full = long and name.startswith(begin) and name.endswith(end)
@@ -84,17 +81,13 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
     return (made, name)
 
 
-def own_name(name: str, host: Host) -> str:
-    """Return a name with the login name before it, where another user has the typed name."""
-    return f"{_user(host)}_{name}"
-
-
 def label(typed: str | None, name: str) -> dict[str, str]:
     """Return the label with the typed name, by which other laptops find the container."""
     return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
 
 
-def _user(host: Host) -> str:
+def login_name(host: Host) -> str:
+    """Return the user's name on a host, without what names of containers cannot have."""
     name = run_script(host, "id -un").stdout.strip()
     return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")
 

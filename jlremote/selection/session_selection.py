@@ -14,7 +14,7 @@ from jlremote.hosts.links import connect, link_of, link_on
 from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import Named, hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.typed_place import TypedPlace, host_word, leash, resolved
+from jlremote.laptop.typed_place import host_word, leash, resolved
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.place import Place, of_record
 
@@ -45,8 +45,15 @@ def chosen(
         return place.session
     if place.host is not None and place.name is None:
         return _only_session(place.host, context, by_name=by_name)
+    from jlremote.selection import host_search
+
     try:
-        return _searched(place, context, as_shared=as_shared, guess=guess)
+        if place.host is not None:
+            return host_search.adopted(place.host, str(place.name), context, as_shared=as_shared)
+        # What a link knows of a name may be old by now: never for what is deleted.
+        if guess and (renamed := host_search.renamed(str(place.name), context)):
+            return renamed
+        raise _missing(str(place.name), None, or_job=False, guess=guess)
     except NotFound:
         for job in () if or_job else matching(job_records.load_all(), selector):
             hint = f"`jlr job attach {job.host}/{job.name}` shows its output"
@@ -76,20 +83,6 @@ def _only_session(host: str, context: Context, *, by_name: bool) -> SessionRecor
     raise NotFound(f"`{host}` is a host and not a session", hint=hint)
 
 
-def _searched(
-    place: TypedPlace, context: Context, *, as_shared: bool, guess: bool
-) -> SessionRecord:
-    from jlremote.selection import host_search
-
-    name = str(place.name)
-    if place.host is not None:
-        return host_search.adopted(place.host, name, context, as_shared=as_shared)
-    # What a link knows of a name may be old by now: never for what is deleted.
-    if guess and (renamed := host_search.renamed(name, context)):
-        return renamed
-    raise _missing(name, None, or_job=False, guess=guess)
-
-
 def _missing(selector: str, host: str | None, *, or_job: bool, guess: bool) -> NotFound:
     where = f" {host}" if host else ""
     lists = [f"`jlr {each}{where}`" for each in ("list", "job list")[: 1 + or_job]]
@@ -110,10 +103,7 @@ def known_place(where: str | None, context: Context) -> tuple[Link, Place] | Non
 
 
 def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> tuple[Link, Place]:
-    """Return a session's place, else that of a container or a host of that name, and its link.
-
-    If there is none, or the container does not run, raise `NotFound`.
-    """
+    """Return the place and link of a session, else a container or host (`NotFound`: none runs)."""
     typed = None if where is None else resolved(where, context.ssh_config)
     if typed is not None and typed.host is not None and typed.name is None:
         return _host_itself(typed.host, context)

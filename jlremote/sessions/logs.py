@@ -70,16 +70,11 @@ def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
 def _later(pieces: Iterable[str]) -> Iterator[str]:
     lines = _lines(pieces)
     first = next(lines, "")
-    if not first.startswith(scripts.MOMENT):
-        yield first
-        yield from lines
-        return
-    moment = first[len(scripts.MOMENT) :].strip()
-    for line in lines:
-        written = _WRITTEN.match(line)
-        if written and written[1] >= moment:
-            yield line
-            break
+    if first.startswith(scripts.MOMENT):
+        moment = first[len(scripts.MOMENT) :].strip()
+        written = ((line, _WRITTEN.match(line)) for line in lines)
+        first = next((line for line, at in written if at and at[1] >= moment), "")
+    yield first
     yield from lines
 
 

@@ -15,7 +15,7 @@ from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.mounts import unmount
+from jlremote.mounts import known_mounts
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine_containers import changes_in_words
@@ -165,5 +165,5 @@ def planned(ending: SessionEnding, work: Work) -> Destruction:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)
     if request.force and not request.yes:
-        lost += unmount.losses_of_session(record.host, record.name)
+        lost += known_mounts.losses_of_session(record.host, record.name)
     return Destruction(question, lost)

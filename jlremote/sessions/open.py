@@ -64,10 +64,7 @@ def answering(
 
 
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
-    """Return the session's forward, which leads to a server that was just proved to run.
-
-    If it was stopped, or its server or container is gone, raise `NotFound`.
-    """
+    """Return the session's forward to a server that was just proved to run (else `NotFound`)."""
     forward = link.status(connect=True).forward(record.name)
     if forward is None and record.forwarded:
         from jlremote.forwards.local_ports import bring_back

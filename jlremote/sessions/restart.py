@@ -88,11 +88,7 @@ class RenewReport:
 
 
 def renew(selector: str | None, context: Context) -> RenewReport:
-    """Submit a job like the session's, which begins when that is over and has its name and port.
-
-    Raise `NotFound` if there is no such session or job, `Usage` if it is not on a cluster, `Busy`
-    if it has a successor already.
-    """
+    """Submit a job to follow a session's, with its name and port (`NotFound`; `Usage`; `Busy`)."""
     record = session_selection.chosen(selector, context)
     runtime, host = runtime_of(record), link_of(record, context)
     if not runtime.in_jobs:

@@ -129,7 +129,7 @@ def _look(
         unnamed = request.container is None and naming.remembered(request) is None
         if found.whose is not None and unnamed:
             # Another user has a container of the default name.
-            name = naming.own_name(names[0], host)
+            name = f"{naming.login_name(host)}_{names[0]}"
             found = survey(host, runtime, name, check_gpus=True)
         runtime, name, found = _same_container(host, runtime, name, found, context)
     record = sessions.find(request.host, name)

@@ -20,7 +20,7 @@ from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.mounts import unmount
+from jlremote.mounts import known_mounts
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import docker_commands as docker
@@ -48,11 +48,7 @@ class StopReport:
 
 
 def stop(selector: str | None, request: StopRequest, context: Context) -> StopReport:
-    """Stop a session: Jupyter and the forward, and the container on request.
-
-    Raise `NotFound` if there is no such session or job, `Usage` if the session must be named, and
-    `Busy` if kernels or programs work, without `force`.
-    """
+    """Stop a session, on request its container (`NotFound`; `Usage`: unnamed; `Busy`: it works)."""
     record, forced = None, request.force
     if selector is None:
         known = sessions.load_all()
@@ -161,7 +157,7 @@ def _stop(
         elif ending.api is not None:
             with context.progress.step("Stop JupyterLab"):
                 done.append(_end_server(ending, ending.api))
-    done += unmount.unmount_session(record.host, record.name, context, force=request.force)
+    done += known_mounts.unmount_session(record.host, record.name, context, force=request.force)
     done += _released(host, record, forwarded=ending.forward is not None)
     if container is not None and runtime.has_containers:
         done += _end_container(host, runtime.required_engine, container, request, context)

@@ -34,7 +34,8 @@ WORKFLOWS = """
     jobs.known_jobs.listed jobs.known_jobs.clean jobs.known_jobs.find
     jobs.known_jobs.remove jobs.known_jobs.stop jobs.begin.run
     jobs.follow.follow jobs.begin_scheduled.estimate
-    mounts.mount.mount mounts.known_mounts.reports mounts.unmount.unmount mounts.unmount.unmount_all
+    mounts.mount.mount mounts.known_mounts.reports mounts.known_mounts.unmount
+    mounts.known_mounts.unmount_all
     images.save.images images.save.save images.build.build
     images.pull.pull images.pull.push images.removal.remove
     images.removal.prune images.login.log_in images.login.log_out

@@ -147,8 +147,13 @@ FORGOTTEN = {"host": "dgx", "registry": "nvcr.io", "forgotten": ["x"]}
         (("image", "login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
         (("image", "login", "dgx", "--forget"), "images.login.log_out", ["x"], FORGOTTEN),
         (("disconnect", "dgx"), "selection.destruction.disconnect", ["dgx"], [{"host": "dgx"}]),
-        (("mount", "--unmount", "x"), "mounts.unmount.unmount", "/home/x", [{"local": "/home/x"}]),
-        (("mount", "--unmount", "--all"), "mounts.unmount.unmount_all", [], []),
+        (
+            ("mount", "--unmount", "x"),
+            "mounts.known_mounts.unmount",
+            "/home/x",
+            [{"local": "/home/x"}],
+        ),
+        (("mount", "--unmount", "--all"), "mounts.known_mounts.unmount_all", [], []),
     ],
 )
 def test_under_json_stdout_is_one_value_and_stderr_empty(

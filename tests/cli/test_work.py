@@ -223,12 +223,12 @@ def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) 
 
 def test_unmount_needs_a_folder_or_all_and_tells_each(jlr: Jlr, workflows: Workflows) -> None:
     assert [jlr("mount", "--unmount", *argv).code for argv in ((), ("x", "--all"))] == [2, 2]
-    workflows.will("mounts.unmount.unmount", "/home/me/x")
+    workflows.will("mounts.known_mounts.unmount", "/home/me/x")
     assert jlr("mount", "--unmount", "x").stdout == "unmounted /home/me/x\n"
-    workflows.will("mounts.unmount.unmount_all", ["/a", "/b"])
+    workflows.will("mounts.known_mounts.unmount_all", ["/a", "/b"])
     assert jlr("mount", "--unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
     assert workflows.calls[-1][2] == {"force": True, "yes": False}
-    workflows.will("mounts.unmount.unmount_all", [])
+    workflows.will("mounts.known_mounts.unmount_all", [])
     assert jlr("mount", "--unmount", "--all").stderr == "nothing is mounted\n"
 
 

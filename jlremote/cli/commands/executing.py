@@ -17,9 +17,8 @@ from jlremote.cli.options import shared
 from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import AS_JSON, answer_either, answer_json, as_json, coloured
 from jlremote.errors import EXIT_INTERRUPTED, JlrError, NotFound, Usage
-from jlremote.output import rich_files
 from jlremote.output.recorded_files import Record
-from jlremote.output.runs import Runs, output_of, size_of
+from jlremote.output.runs import Runs, output_of, save_rich, size_of
 from jlremote.output.view import lines_of
 from jlremote.text import one_line, reason_of, without_controls
 
@@ -159,7 +158,7 @@ def _show(records: _Records, take: _Take, folder: Path | None, context: Context)
             files: list[str] = []
             if folder is not None and record.kind in _SHOWN:
                 written += 1
-                files = rich_files.save(output_of(record), folder, f"{record.request}-{written}")
+                files = save_rich(output_of(record), folder, f"{record.request}-{written}")
             for file in files:
                 context.progress.note(f"wrote `{file}`")
             take(record, files)

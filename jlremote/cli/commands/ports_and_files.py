@@ -223,7 +223,7 @@ def _named(source: str | None, context: Context) -> dict[str, Any]:
 def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -> None:
     if every == (local is not None):
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
-    from jlremote.mounts import unmount as workflow
+    from jlremote.mounts import known_mounts as workflow
 
     if local is not None:
         done = [workflow.unmount(local, context, **how)]

@@ -101,10 +101,7 @@ def variable(option: str) -> str:
 
 
 def parsed(option: str, text: str) -> object:
-    """Return a variable's text as the value that TOML would give; a shell's rules split lists.
-
-    If they cannot, raise `Usage`.
-    """
+    """Return a variable's text as TOML's value; a shell's rules split lists (`Usage`: cannot)."""
     kind = KINDS[option]
     if kind == "port" and (port := count(text)) is not None:
         return port

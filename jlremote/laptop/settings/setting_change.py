@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,7 @@ from jlremote.text import did_you_mean
 
 
 def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
-    """Set an option in a table, as `("hosts", "dgx")`; without values take it away.
-
-    Raise `Usage` if there is no such option, it takes no such value, or the file is wrong.
-    """
+    """Set an option in a table, as `("hosts", "dgx")`; drop it without values (else `Usage`)."""
     if option not in KINDS:
         near = did_you_mean(option.rpartition(".")[2], KINDS)
         raise Usage(f"no setting `{option}`", hint=near or "`jlr config` lists the settings")
@@ -80,10 +78,9 @@ def _candidates(lines: list[str], heading: str, option: str, new: str) -> Iterat
 
 
 def _meaning(text: str) -> dict[str, Any] | None:
-    try:
+    with suppress(tomllib.TOMLDecodeError):
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
+    return None
 
 
 def _key(name: str) -> str:

@@ -50,10 +50,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings; `chosen` selects those of one command.
-
-    The file `path` may not exist; `profiles` has the built-in ones, too.
-    """
+    """All settings, with built-in profiles; `chosen` selects a command's. `path` may be missing."""
 
     path: Path
     defaults: Layer = field(default_factory=dict)
@@ -115,10 +112,7 @@ class Settings:
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read `config.toml` and the environment (the process's own unless one is given).
-
-    Raise `Usage` if the file or a variable is wrong; the message names the key.
-    """
+    """Read `config.toml` and the process's or the given environment (`Usage`: the wrong key)."""
     path, tables = config_file(), dict[str, Any]()
     try:
         text = path.read_text(encoding="utf-8")
@@ -141,10 +135,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
 def interpreted(
     path: Path, tables: Mapping[str, Any], environment: Mapping[str, str] = MappingProxyType({})
 ) -> Settings:
-    """Return the settings that the tables of `config.toml` and the environment mean.
-
-    Raise `Usage` if a key or a value is wrong; the message names it.
-    """
+    """Return what tables of `config.toml` and variables mean (`Usage`: the wrong key or value)."""
     if unknown := tables.keys() - {"defaults", "profiles", "hosts", "pools"}:
         hint = "the tables are `[defaults]`, `[profiles.NAME]`, `[hosts.NAME]` and `[pools.NAME]`"
         raise Usage(f"`{path}`: unknown key `{min(unknown)}`", hint=hint)

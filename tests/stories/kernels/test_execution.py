@@ -21,7 +21,7 @@ from jlremote.kernels import execution, lab, remote_kernel
 from jlremote.kernels.execution import ExecRequest, execute
 from jlremote.kernels.remote_kernel import Message, decoded
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.output import rich_files
+from jlremote.output import runs
 from jlremote.output.recorded_files import Record
 from jlremote.output.runs import Run, runs_of
 from tests.stories.parts import Notes, context
@@ -264,11 +264,11 @@ def test_a_notebook_is_called_by_its_path_or_its_end() -> None:
 def test_images_and_html_become_files_of_our_names(tmp_path: Path) -> None:
     png = base64.encodebytes(b"\x89PNG").decode()
     data = {"text/plain": "x", "image/png": png, "text/html": ["<b>", "x"], "image/gif": "é"}
-    files = rich_files.save({"data": data}, tmp_path, "run-1-1")
+    files = runs.save_rich({"data": data}, tmp_path, "run-1-1")
     assert [Path(file).name for file in files] == ["run-1-1.png", "run-1-1.html"]
     assert [Path(file).read_bytes() for file in files] == [b"\x89PNG", b"<b>x"]
     with pytest.raises(Usage, match="exists"):
-        rich_files.save({"data": data}, tmp_path, "run-1-1")
+        runs.save_rich({"data": data}, tmp_path, "run-1-1")
 
 
 def test_of_many_outputs_the_end_is_kept() -> None:

@@ -9,7 +9,7 @@ import pytest
 from jlremote.errors import Busy, Usage
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
-from jlremote.mounts import known_mounts, mount, unmount
+from jlremote.mounts import known_mounts, mount
 from jlremote.mounts.system import Linux
 from tests.stories.parts import RECORD, FakeHost
 
@@ -45,10 +45,10 @@ def test_a_mount_is_down_without_a_link_that_serves_it(
 
 def test_a_busy_mount_names_at_most_five_programs() -> None:
     users = ["vim (process 7) works in it"] * 7
-    error = unmount._refusal(RECORD, "fusermount3: Device or resource busy", users)
+    error = known_mounts._refusal(RECORD, "fusermount3: Device or resource busy", users)
     assert isinstance(error, Busy)
     assert (error.message.count("vim"), error.message[-11:]) == (5, " and 2 more")
-    assert "a program of another user uses it" in unmount._refusal(RECORD, "busy", []).message
+    assert "a program of another user uses it" in known_mounts._refusal(RECORD, "busy", []).message
 
 
 @pytest.mark.parametrize("told", ["-oallow_other", "project", "", "/a\n-x", "/a\x1b[2J"])

@@ -15,7 +15,7 @@ from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.mounts import known_mounts, unmount
+from jlremote.mounts import known_mounts
 from jlremote.place.host.contract import FIELD, Completed
 from jlremote.place.host.contract import RECORD as RECORD_END
 from jlremote.place.runtimes.runtime import KILLED, Container
@@ -139,7 +139,7 @@ def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
         folder = held if session == "cont1" else "/home/ada/q"
         MOUNTS.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
     system = SimpleNamespace(mounted=lambda: [held], holders=holders)
-    monkeypatch.setattr(unmount, "this_system", lambda: system)
+    monkeypatch.setattr(known_mounts, "this_system", lambda: system)
     monkeypatch.setattr(known_mounts, "is_served", lambda record: True)
     planned = losses.planned(ending(request_, found()), losses.Work())
     lost = f"the mount {held}: vim (process 7) has a file open in it"
