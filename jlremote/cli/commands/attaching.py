@@ -27,11 +27,10 @@ detach_keys_option = shared.session_option(
 )
 
 
-@command("job list")
+@command("job list", json="Print a JSON array.")
 @shared.optional_host_argument
 @option("--clean", "Delete your ended jobs and their output.")
 @shared.yes_option
-@shared.json_option("Print a JSON array.")
 def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> None:
     """List the jobs, one per line: those on HOST, or on every host where this machine started one.
 
@@ -63,11 +62,10 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
         context.progress.note("no jobs; `jlr run --help` says how to start one")
 
 
-@command("job attach")
+@command("job attach", json="Print the job as a JSON object at its end, its output on stderr.")
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-i --interactive", "Pass this command's stdin to the job.")
 @detach_keys_option
-@shared.json_option("Print the job as a JSON object at its end, its output on stderr.")
 def attach(
     invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
 ) -> int:
@@ -144,7 +142,7 @@ def document(host: str, job: Job) -> dict[str, Any]:
     return {"host": host} | job.to_json()
 
 
-@command("wait")
+@command("wait", json="Print a JSON object for each on a line, once it is done.")
 @click.argument(
     "typed", nargs=-1, metavar="[JOB|RUN|SESSION]...", shell_complete=candidates.sessions_and_jobs
 )
@@ -155,7 +153,6 @@ def document(host: str, job: Job) -> dict[str, Any]:
     type=shared.span("--timeout"),
     default="off",
 )
-@shared.json_option("Print a JSON object for each on a line, once it is done.")
 def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int) -> int:
     """Wait for the end of jobs, of runs of `jlr exec` or of sessions, by default the latest job.
 

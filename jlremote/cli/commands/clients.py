@@ -21,12 +21,11 @@ _ACTIONS = click.Choice(("install", "list", "remove"))
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 
 
-@command("open")
+@command("open", json="Print both URLs as a JSON object: `page` is for a browser, `url` else.")
 @shared.session_argument
 @click.argument("path", required=False)
 @shared.browser_options
 @shared.shared_option
-@shared.json_option("Print both URLs as a JSON object: `page` is for a browser, `url` else.")
 def open_session(
     invocation: Invocation,
     session: str | None,
@@ -65,9 +64,8 @@ def open_session(
     shared.browse(page, context, browser=name, asked=browser is not None)
 
 
-@command("url")
+@command("url", json="Print all four as a JSON object: `url`, `page`, `base`, `token`.")
 @shared.session_argument
-@shared.json_option("Print all four as a JSON object: `url`, `page`, `base`, `token`.")
 def url(invocation: Invocation, session: str | None) -> None:
     """Print a session's URL and nothing else.
 
@@ -88,12 +86,11 @@ def url(invocation: Invocation, session: str | None) -> None:
     answer_either(found.url, parts)
 
 
-@command("code")
+@command("code", json="Print the name for ssh, the folder and the command as a JSON object.")
 @shared.where_argument
 @click.argument("path", required=False)
 @option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
 @option("--print only_shown", "Print the command and open nothing.")
-@shared.json_option("Print the name for ssh, the folder and the command as a JSON object.")
 def code(
     invocation: Invocation,
     where: str | None,
@@ -124,11 +121,10 @@ def code(
         answer(opening.command)
 
 
-@command("config ssh")
+@command("config ssh", json="Print the block, or what was changed, as a JSON object.")
 @click.argument("action", metavar="[install|list|remove]", type=_ACTIONS, default="list")
 @option("--plain", "List a block for each session, with nothing fancy.")
 @option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
-@shared.json_option("Print the block, or what was changed, as a JSON object.")
 def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> None:
     """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
 
@@ -202,10 +198,9 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
     return workflow.lab(session, command, invocation.context())
 
 
-@command("local kernels")
+@command("local kernels", json="Print a JSON array.")
 @click.argument("action", type=_ACTIONS)
 @shared.session_argument
-@shared.json_option("Print a JSON array.")
 def kernels(invocation: Invocation, action: str, session: str | None) -> None:
     """Install the kernels of a session in every Jupyter of this machine, list or remove them.
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import Invocation, command, keep_json, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
 from jlremote.cli.screen.program_output import JobOutput
-from jlremote.cli.screen.terminal import AS_JSON, answer_either, answer_json, as_json, coloured
+from jlremote.cli.screen.terminal import answer_either, answer_json, as_json, coloured
 from jlremote.errors import EXIT_INTERRUPTED, JlrError, NotFound, Usage
 from jlremote.output import rich_files
 from jlremote.output.recorded_files import Record
@@ -33,12 +33,7 @@ _Records = Generator[Record]
 _Take = Callable[[Record, list[str]], None]  # a record and the files that were written for it
 
 
-def _lines_too(context: click.Context, _option: click.Parameter, value: bool) -> bool:
-    context.meta[AS_JSON] = context.meta.get(AS_JSON) or value
-    return value
-
-
-@command("exec")
+@command("exec", json="Print a JSON object at the end, with the last 64,000 characters of output.")
 @click.argument("session", required=False, shell_complete=candidates.sessions_and_files)
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @option("-c code CODE", "Run this code.")
@@ -61,8 +56,7 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
 )
 @option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
 @option("--interrupt", "Interrupt what runs in the kernel, and run nothing.")
-@shared.json_option("Print one JSON object at the end, with the last 64,000 characters of output.")
-@option("--json-lines", "Print each event as a line of JSON, as it comes.", callback=_lines_too)
+@option("--json-lines", "Print each event as a line of JSON, as it comes.", callback=keep_json)
 def execute(
     invocation: Invocation,
     /,

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from jlremote.images.removal import RemovalReport
 
 
-@command("image list")
+@command("image list", json="Print a JSON array.")
 @shared.default_host_argument
 @option("--all every", "Include untagged (dangling) images, left by builds.")
-@shared.json_option("Print a JSON array.")
 @shared.engine_options
 def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
     """List the images on a host, one per line, the latest first.
@@ -55,7 +54,7 @@ def _secret(text: str) -> tuple[str, Path]:
     return name, Path(source).expanduser()
 
 
-@command("image build")
+@command("image build", json="Print the image as a JSON object.")
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
@@ -81,7 +80,6 @@ def _secret(text: str) -> tuple[str, Path]:
     type=_secret,
     multiple=True,
 )
-@shared.image_json_option
 @shared.engine_options
 def build(invocation: Invocation, /, **options: Any) -> None:
     """Build an image on a host from a local folder.
@@ -111,10 +109,9 @@ def build(invocation: Invocation, /, **options: Any) -> None:
     answer_either(short, vars(report))
 
 
-@command("image save")
+@command("image save", json="Print the image as a JSON object.")
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
-@shared.image_json_option
 def save(invocation: Invocation, session: str, image: str) -> None:
     """Save a session's container as an image, with everything that was installed in it.
 
@@ -138,11 +135,10 @@ def save(invocation: Invocation, session: str, image: str) -> None:
     answer_either(short, vars(report))
 
 
-@command("image rm")
+@command("image rm", json="Print a JSON object.")
 @shared.named_host_argument
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
 @shared.yes_option
-@shared.json_option("Print a JSON object.")
 @shared.engine_options
 def rmi(
     invocation: Invocation, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
@@ -161,10 +157,9 @@ def rmi(
     answer_either(_removal_in_words(report), report.to_json())
 
 
-@command("image prune")
+@command("image prune", json="Print a JSON object.")
 @shared.named_host_argument
 @shared.yes_option
-@shared.json_option("Print a JSON object.")
 @shared.engine_options
 def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
     """Remove untagged (dangling) images from a host.
@@ -195,10 +190,9 @@ def _removal_in_words(report: RemovalReport) -> str:
     return "\n".join(lines)
 
 
-@command("image pull")
+@command("image pull", json="Print the image as a JSON object.")
 @shared.host_argument
 @click.argument("image")
-@shared.image_json_option
 @shared.engine_options
 def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
@@ -218,10 +212,9 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     answer_either(reports.image_in_short((image,), pulled.id, pulled.size), facts)
 
 
-@command("image push")
+@command("image push", json="Print the image as a JSON object.")
 @shared.host_argument
 @click.argument("image")
-@shared.image_json_option
 @shared.engine_options
 def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry in its name.
@@ -237,14 +230,13 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     answer_either(f"pushed {image}", {"host": host, "image": image})
 
 
-@command("image login")
+@command("image login", json="Print a JSON object.")
 @shared.host_argument
 @click.argument("registry", default="nvcr.io")
 @option("--username user NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
 @option("--password-stdin", "Read the password or API key from stdin.")
 @option("--keep", "Keep the key on the host, in the engine's settings.")
 @option("--forget", "Forget the key, here and on the host.")
-@shared.json_option("Print a JSON object.")
 @shared.engine_options
 def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **options: Any) -> None:
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.

@@ -38,7 +38,7 @@ _NAME_WIDTH = 13
 _INDENT = " " * (4 + _NAME_WIDTH)
 
 
-@command("gpus")
+@command("gpus", json="Print a JSON object; with --watch one per line.")
 @shared.default_host_argument
 @option(
     "--watch [SECONDS]",
@@ -46,7 +46,6 @@ _INDENT = " " * (4 + _NAME_WIDTH)
     type=shared.number(0.1, 3600),
     flag_value=PAUSE_SECONDS,
 )
-@shared.json_option("Print a JSON object; with --watch one per line.")
 def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     """Show the GPUs of a host and their users, containers, ages and load.
 
@@ -108,7 +107,7 @@ def _snapshots(
     return host_gpus.watch(host, watch, context)
 
 
-@command("doctor")
+@command("doctor", json="Print one JSON object at the end.")
 @shared.optional_host_argument
 @option("--image IMAGE", "Try a new container of this image, then remove it.")
 @shared.runtime_options
@@ -118,7 +117,6 @@ def _snapshots(
     "Write a report without secrets to FILE; a terminal shows it first, and asks.",
     type=click.Path(path_type=Path),
 )
-@shared.json_option("Print one JSON object at the end.")
 def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: Any) -> int:
     """Find out what is wrong, and what to do about it.
 

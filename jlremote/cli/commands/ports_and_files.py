@@ -29,14 +29,13 @@ def _ports(value: Any) -> tuple[int | None, int]:
     return (shared.port(local) if colon else None), remote
 
 
-@command("forward")
+@command("forward", json="Print a JSON array; with --auto an object for each port.")
 @shared.session_argument
 @click.argument("port", required=False, type=_ports, metavar="[[LOCAL:]PORT]")
 @option("--host on_host", "PORT is the host's, not the container's.")
 @option("--remove PORT", "Stop forwarding this port.", type=shared.port)
 @option("--auto", "Forward ports while programs listen there, open pages, until Ctrl-C.")
 @option("--no-browser", "With --auto: open no pages.")
-@shared.json_option("Print a JSON array; with --auto an object for each port.")
 def forward(
     invocation: Invocation,
     session: str | None,
@@ -118,7 +117,7 @@ def _follow_ports(
                 answer_either(line, port.to_json())
 
 
-@command("mount")
+@command("mount", json="Print the mount as a JSON object, or all as an array.")
 @click.argument("local", required=False, shell_complete=candidates.mount_folders)
 @click.argument(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
@@ -128,7 +127,6 @@ def _follow_ports(
 @option("--all every", "With --unmount: all mounts of jlr.")
 @option("--force", "With --unmount: even if programs use it; they get errors.")
 @shared.yes_option
-@shared.json_option("Print the mount as a JSON object, or all as an array.")
 def mount(
     invocation: Invocation,
     /,
@@ -233,7 +231,7 @@ def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -
     answer_each(lines, context, none="nothing is mounted")
 
 
-@command("cp")
+@command("cp", json="Print what was copied as a JSON object.")
 @click.argument(
     "paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=candidates.copied
 )
@@ -242,7 +240,6 @@ def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -
     "-p --preserve",
     "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
 )
-@shared.json_option("Print what was copied as a JSON object.")
 def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 
@@ -268,7 +265,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
         answer_json(report)
 
 
-@command("sync")
+@command("sync", json="Print what was done as a JSON object.")
 @click.argument("local", required=False, shell_complete=candidates.copied)
 @click.argument(
     "target", metavar="[SESSION[:DIR]]", required=False, shell_complete=candidates.copied
@@ -276,7 +273,6 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
 @option("--overwrite", "Replace files that changed there, or were there before.")
 @option("--watch", "Go on, and send what changes as it is saved, until Ctrl-C.")
 @option("--dry-run", "Print what would be sent and deleted; change nothing.")
-@shared.json_option("Print what was done as a JSON object.")
 def sync(
     invocation: Invocation,
     /,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jlremote.hosts.requests import RunRequest, Scheduled
 
 
-@command("run", takes_command=True)
+@command("run", takes_command=True, json="Print the job as JSON, its output on stderr.")
 @click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @click.argument("notebook", required=False)
 @shared.session_option(
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 @creation.creation_options
 @creation.cluster_options
 @creation.launcher_options
-@shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
 def run(
     invocation: Invocation,
     /,
@@ -95,7 +94,8 @@ def run(
     An ended job is kept, with its output, until `jlr job rm JOB` or `jlr job list --clean`. With
     --rm it is deleted once its output and exit code were read, with --detach by `jlr job attach`.
 
-    With --json the job is printed once it has ended, with its exit code, and at once with --detach.
+    With --json the job is printed once it has ended, with its exit code, and at once with --detach;
+    of --array it is an array.
 
     Examples:
         jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py

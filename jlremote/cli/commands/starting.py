@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jlremote.listing.session_report import SessionReport
 
 
-@command("start")
+@command("start", json="Print the session as a JSON object.")
 @click.argument("host", required=False, shell_complete=candidates.hosts)
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     "--sync [=DIR]", "Send this folder, or DIR, there once it runs (`jlr sync`).", flag_value="."
 )
 @shared.browser_options
-@shared.json_option("Print the session as a JSON object.")
 @option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
     invocation: Invocation, /, *, renew: bool, dry_run: bool, sync: str | None, **options: Any

@@ -27,7 +27,6 @@ _of_sessions = options(
     option("--all every", "Every session of every host."),
     option("--force", "Also if kernels or programs work."),
     shared.yes_option,
-    shared.json_option("Print a JSON array."),
 )
 _of_jobs = options(
     click.argument(
@@ -35,11 +34,10 @@ _of_jobs = options(
     ),
     option("--force", "Kill it at once."),
     shared.yes_option,
-    shared.json_option("Print a JSON array."),
 )
 
 
-@command("stop")
+@command("stop", json="Print a JSON array.")
 @_of_sessions
 @option("--container", "Stop the container too.")
 def stop(invocation: Invocation, /, **options: Any) -> None:
@@ -63,7 +61,7 @@ def stop(invocation: Invocation, /, **options: Any) -> None:
     _stop(invocation, **options)
 
 
-@command("rm")
+@command("rm", json="Print a JSON array.")
 @_of_sessions
 def remove(invocation: Invocation, /, **options: Any) -> None:
     """Stop a session and delete its container, with all its files outside volumes.
@@ -80,7 +78,7 @@ def remove(invocation: Invocation, /, **options: Any) -> None:
     _stop(invocation, **options, remove=True)
 
 
-@command("job stop")
+@command("job stop", json="Print a JSON array.")
 @_of_jobs
 def stop_job(invocation: Invocation, /, **options: Any) -> None:
     """Stop a job; its output stays.
@@ -94,7 +92,7 @@ def stop_job(invocation: Invocation, /, **options: Any) -> None:
     _stop(invocation, **options, jobs=True)
 
 
-@command("job rm")
+@command("job rm", json="Print a JSON array.")
 @_of_jobs
 def remove_job(invocation: Invocation, /, **options: Any) -> None:
     """Stop a job and delete it with its output and exit code.
@@ -108,12 +106,11 @@ def remove_job(invocation: Invocation, /, **options: Any) -> None:
     _stop(invocation, **options, jobs=True, remove=True)
 
 
-@command("restart")
+@command("restart", json="Print the session as a JSON object.")
 @click.argument("session", shell_complete=candidates.sessions)
 @option("--container", "Restart the container too.")
 @option("--force", "Restart it even if kernels or programs work.")
 @shared.yes_option
-@shared.json_option("Print the session as a JSON object.")
 def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None:
     """Stop a session and start it again: a new Jupyter server, on the same local ports.
 
@@ -136,12 +133,11 @@ def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None
     shared.follow_ports(report.host, report.name)
 
 
-@command("disconnect")
+@command("disconnect", json="Print a JSON array.")
 @shared.optional_named_host_argument
 @option("--all every", "Every host, also without a session.")
 @option("--forget forgets", "Delete the host's passwords and passphrases from the keychain, too.")
 @shared.yes_option
-@shared.json_option("Print a JSON array.")
 def disconnect(
     invocation: Invocation, host: str | None, every: bool, forgets: bool, yes: bool
 ) -> None:

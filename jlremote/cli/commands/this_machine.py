@@ -26,12 +26,11 @@ _NEW_FILE = """\
 """
 
 
-@command("config show")
+@command("config show", json="Print a JSON array.")
 @shared.optional_host_argument
 @option("--all every", "Show also options that are not set.")
 @option("--path", "Print only the path of the file.")
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
-@shared.json_option("Print a JSON array.")
 def show_config(
     _invocation: Invocation, host: str | None, every: bool, path: bool, edit: bool
 ) -> None:
@@ -143,9 +142,8 @@ def notify(_invocation: Invocation) -> None:
     answer(words[way])
 
 
-@command("demo")
+@command("demo", json="Print the session as a JSON object.")
 @option("--no-browser", "Print the URL and open no browser.")
-@shared.json_option("Print the session as a JSON object.")
 def demo(invocation: Invocation, no_browser: bool) -> None:
     """Try jlr on this machine, without a server.
 

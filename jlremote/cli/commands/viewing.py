@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 _LINES = 100
 
 
-@command("list")
+@command("list", json="Print a JSON array, of one session an object; with --watch one per line.")
 @click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @option("--all every", "List every container of HOST, of all users.")
 @option("--watch", "Show every change of SESSION, by default of the latest, until Ctrl-C.")
-@shared.json_option("Print a JSON array, of one session an object; with --watch one per line.")
 def list_sessions(
     invocation: Invocation, /, *, place: str | None, every: bool, watch: bool
 ) -> None:
@@ -199,7 +198,7 @@ def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> N
     known_jobs.log(handle, JobOutput().show, LogRequest(**options))
 
 
-@command("output")
+@command("output", json="Print a JSON array of the runs of cells; with -f one per line.")
 @shared.session_argument
 @click.argument("notebook", metavar="[NOTEBOOK|RUN]", required=False)
 @option("-f --follow", "Show also what comes, until Ctrl-C or the end of RUN.")
@@ -210,7 +209,6 @@ def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> N
     type=click.Path(path_type=Path),
 )
 @option("--force", "Let --save overwrite the file that it names.")
-@shared.json_option("Print a JSON array, an object for each run of a cell; with -f one per line.")
 def output(
     invocation: Invocation,
     session: str | None,

@@ -13,7 +13,6 @@ import click
 
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.screen.terminal import AS_JSON
 from jlremote.errors import JlrError, Unreachable, Usage
 from jlremote.laptop.settings.options import KINDS, RUNTIMES, is_pool
 from jlremote.text import one_of
@@ -184,15 +183,6 @@ where_argument = click.argument(
 )
 
 
-def json_option(text: str) -> Callable[[Function], Function]:
-    """Return the option `--json`; printing functions ask `terminal.as_json` for its value."""
-
-    def keep(context: click.Context, _option: click.Parameter, value: bool) -> None:
-        context.meta[AS_JSON] = value
-
-    return option("--json", text, expose_value=False, callback=keep)
-
-
 session_option = partial(option, group="Session")
 gpu_option = partial(option, group="GPUs")
 jupyter_option = partial(option, group="Jupyter")
@@ -205,7 +195,6 @@ since_option = option(
     "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.",
     type=lambda text: since(text, "`--since`"),
 )
-image_json_option = json_option("Print the image as a JSON object.")
 # The Python that runs Jupyter.
 python_options = options(
     jupyter_option(
