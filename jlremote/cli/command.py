@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import cleandoc
+from functools import wraps
+from inspect import cleandoc, signature
 from textwrap import dedent
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -364,7 +365,7 @@ def keep_json(context: click.Context, _option: click.Parameter, value: bool) -> 
 def command(
     name: str, *, json: str = "", takes_command: bool = False, takes_line: bool = False
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Decorate a function, which takes the `Invocation` and the options, as a command.
+    """Decorate a function as a command: it takes the `Invocation` or its `context`, and options.
 
     Its docstring is the help, with lines to copy below `Examples:`. `json` is the help of `--json`,
     if it has that. It takes the global options after its name, too; they are hidden there. A letter
@@ -373,7 +374,13 @@ def command(
 
     def decorate(function: Callable[..., Any]) -> Command:
         text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
-        made = click.command(name, cls=Command, help=text)(click.pass_obj(function))
+        first = next(iter(signature(function).parameters))
+
+        @wraps(function)
+        def called(invocation: Invocation, /, **options: Any) -> Any:
+            return function(invocation.context() if first == "context" else invocation, **options)
+
+        made = click.command(name, cls=Command, help=text)(click.pass_obj(called))
         if json:
             kept: dict[str, Any] = {"expose_value": False, "callback": keep_json}
             made.params.append(Option(["--json"], is_flag=True, help=json, **kept))

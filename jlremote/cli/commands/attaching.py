@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
@@ -31,7 +31,7 @@ detach_keys_option = shared.session_option(
 @shared.optional_host_argument
 @option("--clean", "Delete your ended jobs and their output.")
 @shared.yes_option
-def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> None:
+def runs(context: Context, host: str | None, clean: bool, yes: bool) -> None:
     """List the jobs, one per line: those on HOST, or on every host where this machine started one.
 
     All your jobs on a host are listed, also those that another machine started. --clean deletes
@@ -44,7 +44,6 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
     """
     from jlremote.jobs import known_jobs
 
-    context = invocation.context()
     if clean:
         for name in known_jobs.clean(host, context, yes=yes):
             context.progress.note(f"deleted {name}")
@@ -66,9 +65,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-i --interactive", "Pass this command's stdin to the job.")
 @detach_keys_option
-def attach(
-    invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
-) -> int:
+def attach(context: Context, job: str | None, interactive: bool, detach_keys: str | None) -> int:
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
@@ -88,7 +85,7 @@ def attach(
     from jlremote.jobs import known_jobs
     from jlremote.jobs.follow import CtrlC
 
-    context, screen = invocation.context(), LocalTerminal()
+    screen = LocalTerminal()
     handle = known_jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {handle.selector}")
@@ -153,7 +150,7 @@ def document(host: str, job: Job) -> dict[str, Any]:
     type=shared.span("--timeout"),
     default="off",
 )
-def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int) -> int:
+def wait(context: Context, typed: tuple[str, ...], what: str, timeout: int) -> int:
     """Wait for the end of jobs, of runs of `jlr exec` or of sessions, by default the latest job.
 
     The exit code is the job's own, of a run 1 if its code failed; of several the highest. RUN is of
@@ -168,7 +165,7 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int
     """
     from jlremote.sessions import wait as workflow
 
-    context, codes = invocation.context(), [0]
+    codes = [0]
     waited = workflow.targets(typed, what, context)
     for one in workflow.until_done(waited, context, what, timeout):
         if as_json():
@@ -191,7 +188,7 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int
 )
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
-def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int:
+def shell(context: Context, /, *, name: str | None, **options: Any) -> int:
     """Open a terminal in a session's container, or run a command there.
 
     LINE is for the shell there, as with ssh, so `rsync -e "jlr shell"` and
@@ -227,4 +224,4 @@ def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int
         why = f"invalid name `{one_line(name)}`"
         raise Usage(why, hint="use letters, digits, `_`, `.` and `-`")
     request = workflow.ShellRequest(**options, label=name or "")
-    return workflow.shell(request, screen, invocation.context())
+    return workflow.shell(request, screen, context)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
 from jlremote.cli.options.creation import with_value
@@ -19,6 +19,7 @@ from jlremote.errors import Usage
 from jlremote.times import utc
 
 if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
     from jlremote.hosts.requests import EngineChoice
     from jlremote.images.removal import RemovalReport
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @shared.default_host_argument
 @option("--all every", "Include untagged (dangling) images, left by builds.")
 @shared.engine_options
-def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
+def images(context: Context, host: str, engine: EngineChoice, every: bool) -> None:
     """List the images on a host, one per line, the latest first.
 
     AGE is the time since the image was built. SIZE includes what it shares with other images.
@@ -40,7 +41,6 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     """
     from jlremote.images import save as workflow
 
-    context = invocation.context()
     listed = workflow.images(host, context, every=every, engine=engine)
     none = f"no images on {host}; `jlr image pull --help` says how to pull one"
     tables.show_reports(listed, reports.IMAGES, context, none=none)
@@ -81,7 +81,7 @@ def _secret(text: str) -> tuple[str, Path]:
     multiple=True,
 )
 @shared.engine_options
-def build(invocation: Invocation, /, **options: Any) -> None:
+def build(context: Context, /, **options: Any) -> None:
     """Build an image on a host from a local folder.
 
     FOLDER is sent over the connection, without the files that .dockerignore excludes; with
@@ -104,7 +104,7 @@ def build(invocation: Invocation, /, **options: Any) -> None:
     from jlremote.images import build as workflow
 
     request = workflow.BuildRequest(**options | {"secrets": dict(options["secrets"])})
-    report = workflow.build(request, invocation.context())
+    report = workflow.build(request, context)
     short = reports.image_in_short(report.tags, report.id, report.size)
     answer_either(short, vars(report))
 
@@ -112,7 +112,7 @@ def build(invocation: Invocation, /, **options: Any) -> None:
 @command("image save", json="Print the image as a JSON object.")
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
-def save(invocation: Invocation, session: str, image: str) -> None:
+def save(context: Context, session: str, image: str) -> None:
     """Save a session's container as an image, with everything that was installed in it.
 
     Its processes are paused meanwhile. Volumes and folders of the host are not in the image; they
@@ -124,7 +124,6 @@ def save(invocation: Invocation, session: str, image: str) -> None:
     """
     from jlremote.images import save as workflow
 
-    context = invocation.context()
     report = workflow.save(session, image, context)
     if report.outside:
         context.progress.note(f"not in the image: {', '.join(report.outside)}")
@@ -141,7 +140,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
 @shared.yes_option
 @shared.engine_options
 def rmi(
-    invocation: Invocation, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
+    context: Context, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
 ) -> None:
     """Remove images from a host, by name or id.
 
@@ -153,7 +152,7 @@ def rmi(
     """
     from jlremote.images.removal import remove
 
-    report = remove(host, names, invocation.context(), engine, yes=yes)
+    report = remove(host, names, context, engine, yes=yes)
     answer_either(_removal_in_words(report), report.to_json())
 
 
@@ -161,7 +160,7 @@ def rmi(
 @shared.named_host_argument
 @shared.yes_option
 @shared.engine_options
-def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
+def prune(context: Context, host: str, engine: EngineChoice, yes: bool) -> None:
     """Remove untagged (dangling) images from a host.
 
     Builds and pulls leave such images behind when they give their name to a new one. An image that
@@ -173,7 +172,6 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
     """
     from jlremote.images import removal
 
-    context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
     if not report.deleted and not report.networks and not as_json():
         context.progress.note(f"{host} has no untagged images that no container uses")
@@ -194,7 +192,7 @@ def _removal_in_words(report: RemovalReport) -> str:
 @shared.host_argument
 @click.argument("image")
 @shared.engine_options
-def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+def pull(context: Context, host: str, image: str, engine: EngineChoice) -> None:
     """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
 
     The host pulls: nothing passes through this machine, and a broken connection does not stop it.
@@ -207,7 +205,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     """
     from jlremote.images import pull as workflow
 
-    pulled = workflow.pull(host, image, invocation.context(), engine)
+    pulled = workflow.pull(host, image, context, engine)
     facts = {"image": image, "id": pulled.id, "created": utc(pulled.created), "size": pulled.size}
     answer_either(reports.image_in_short((image,), pulled.id, pulled.size), facts)
 
@@ -216,7 +214,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @shared.host_argument
 @click.argument("image")
 @shared.engine_options
-def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+def push(context: Context, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry in its name.
 
     `jlr image build HOST FOLDER -t NAME` and `jlr image save SESSION NAME` name images.
@@ -226,7 +224,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     """
     from jlremote.images import pull as workflow
 
-    workflow.push(host, image, invocation.context(), engine)
+    workflow.push(host, image, context, engine)
     answer_either(f"pushed {image}", {"host": host, "image": image})
 
 
@@ -238,7 +236,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @option("--keep", "Keep the key on the host, in the engine's settings.")
 @option("--forget", "Forget the key, here and on the host.")
 @shared.engine_options
-def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **options: Any) -> None:
+def login(context: Context, /, *, password_stdin: bool, forget: bool, **options: Any) -> None:
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
 
     The key is asked for without echo and tested from the host. It stays in this machine's keychain
@@ -256,7 +254,6 @@ def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **op
 
     if forget and (options["keep"] or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
-    context = invocation.context()
     if forget:
         host, registry = options["host"], options["registry"]
         places = workflow.log_out(host, registry, context, options["engine"])

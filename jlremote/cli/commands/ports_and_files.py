@@ -128,7 +128,7 @@ def _follow_ports(
 @option("--force", "With --unmount: even if programs use it; they get errors.")
 @shared.yes_option
 def mount(
-    invocation: Invocation,
+    context: Context,
     /,
     *,
     local: str | None,
@@ -158,7 +158,6 @@ def mount(
         jlr mount --unmount ~/proj                   # also a dead one
         jlr mount --unmount --all
     """
-    context = invocation.context()
     usage = "`jlr mount --unmount LOCAL`"
     if unmounts:
         if source is not None or read_only:
@@ -240,7 +239,7 @@ def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -
     "-p --preserve",
     "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
 )
-def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
+def cp(context: Context, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 
     WHERE:PATH is a remote path, any other is on this machine; WHERE is a SESSION, HOST/CONTAINER or
@@ -258,7 +257,6 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     *sources, target = paths
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="as in `jlr cp a.csv cont1:/data`")
-    context = invocation.context()
     copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
         report = {"files": copied.files, "bytes": copied.total, "skipped": copied.skipped}
@@ -274,14 +272,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
 @option("--watch", "Go on, and send what changes as it is saved, until Ctrl-C.")
 @option("--dry-run", "Print what would be sent and deleted; change nothing.")
 def sync(
-    invocation: Invocation,
-    /,
-    *,
-    local: str | None,
-    target: str | None,
-    watch: bool,
-    dry_run: bool,
-    overwrite: bool,
+    context: Context, /, *, local: str | None, target: str | None, watch: bool, **how: bool
 ) -> None:
     """Make a folder of a session like the folder LOCAL of this machine, by default this one.
 
@@ -297,6 +288,7 @@ def sync(
         jlr sync ~/proj cont1:/data/proj      # or dgx:proj, without a session
         jlr sync . cont1 --watch              # an edit is there within a second
     """
+    dry_run = how.pop("dry_run")
     if watch and (dry_run or as_json()):
         raise shared.refused_together("--watch", "--dry-run" if dry_run else "--json")
     from jlremote.copies import sync as workflow
@@ -305,8 +297,8 @@ def sync(
     if target is None and local is not None and not local.startswith(("/", ".", "~")):
         local, target = None, local
     where, into = with_path(target or "") or (target, None)
-    folder, context = Path(local or ".").expanduser(), invocation.context()
-    request = workflow.SyncRequest(folder, where, into or None, overwrite=overwrite, dry=dry_run)
+    folder = Path(local or ".").expanduser()
+    request = workflow.SyncRequest(folder, where, into or None, dry=dry_run, **how)
     result = workflow.sync(request, context)
     if as_json():
         answer_json(vars(result))

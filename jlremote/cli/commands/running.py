@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command
+from jlremote.cli.command import command
 from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import creation, shared
@@ -54,16 +54,7 @@ if TYPE_CHECKING:
 @creation.creation_options
 @creation.cluster_options
 @creation.launcher_options
-def run(
-    invocation: Invocation,
-    /,
-    *,
-    place: str | None,
-    notebook: str | None,
-    sync: str | None,
-    command: tuple[str, ...],
-    **options: Any,
-) -> int:
+def run(context: Context, /, *, place: str | None, notebook: str | None, **options: Any) -> int:
     """Run a COMMAND or a notebook as a job; show its output, return its exit code.
 
     It runs in a new container of --image, in the container of SESSION, or on the host itself with
@@ -111,19 +102,20 @@ def run(
     """
     if notebook is None and place is not None and place.endswith(".ipynb"):
         place, notebook = None, place
-    command = _of_notebook(notebook, options.pop("kernel"), options.pop("parameters"), command)
+    of_notebook = (options.pop(name) for name in ("kernel", "parameters", "command"))
+    command = _of_notebook(notebook, *of_notebook)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {place or 'HOST'} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
         raise shared.refused_together("-t", "--json")
     back: tuple[str, ...] = options.pop("back")
+    sync: str | None = options.pop("sync")
     _check_sync(sync, back, options)
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
     from jlremote.jobs.command_file import not_sent
     from jlremote.jobs.follow import CtrlC
 
-    context = invocation.context()
     host, inside = _where(place, options.pop("inside"), context)
     given = {"container": options.pop("name"), "wait": options.pop("wait")}
     host = shared.host_of(host, inside, options, context, waits=given["wait"] is not None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import creation, shared
 from jlremote.cli.screen import reports
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 @shared.browser_options
 @option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
-    invocation: Invocation, /, *, renew: bool, dry_run: bool, sync: str | None, **options: Any
+    context: Context, /, *, renew: bool, dry_run: bool, sync: str | None, **options: Any
 ) -> None:
     """Start or reuse a session and open it in the browser.
 
@@ -112,7 +112,6 @@ def start(
         jlr start dgx cont1 --no-browser --json | jq -r .url
         jlr start dgx cont1 --image torch --dry-run
     """
-    context = invocation.context()
     if renew:
         _renew(options | {"dry_run": dry_run, "sync": sync}, context)
         return

@@ -13,6 +13,7 @@ from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
     from jlremote.laptop.settings.settings import Origin
     from jlremote.listing.session_report import SessionReport
 
@@ -144,7 +145,7 @@ def notify(_invocation: Invocation) -> None:
 
 @command("demo", json="Print the session as a JSON object.")
 @option("--no-browser", "Print the URL and open no browser.")
-def demo(invocation: Invocation, no_browser: bool) -> None:
+def demo(context: Context, no_browser: bool) -> None:
     """Try jlr on this machine, without a server.
 
     It starts an SSH server on the loopback interface and a session behind it, as on any host, and
@@ -158,7 +159,6 @@ def demo(invocation: Invocation, no_browser: bool) -> None:
     from jlremote.demo import demo as workflow
 
     name = shared.chosen_browser(None, no_browser)
-    context = invocation.context()
     running = False
 
     def ready(report: SessionReport) -> None:

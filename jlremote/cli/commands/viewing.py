@@ -150,7 +150,7 @@ def _show(report: SessionReport) -> None:
 )
 @shared.since_option
 @option("--container", "Show the log of the container's own program.")
-def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> None:
+def logs(context: Context, /, *, session: str | None, **options: Any) -> None:
     """Show the log of a session's Jupyter server, or the output of a job.
 
     SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
@@ -168,7 +168,7 @@ def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> N
 
     if options["since"] is options["tail"] is None:
         options["tail"] = _LINES
-    request, context = LogRequest(**options), invocation.context()
+    request = LogRequest(**options)
     if job := known_jobs.meant(session, context):
         known_jobs.log(job, JobOutput().show, request)
         return
@@ -181,7 +181,7 @@ def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> N
 @option("-f --follow", "Follow the output until Ctrl-C; the job runs on.")
 @option("-n --tail N", "Start with the last N lines. Default: all.", type=shared.number(0))
 @shared.since_option
-def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> None:
+def job_logs(context: Context, /, *, job: str | None, **options: Any) -> None:
     """Show the output of a job; its stdout and stderr are kept apart, byte for byte.
 
     Default: the latest job of this machine.
@@ -194,7 +194,7 @@ def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> N
     from jlremote.hosts.requests import LogRequest
     from jlremote.jobs import known_jobs
 
-    handle = known_jobs.find(job, invocation.context())
+    handle = known_jobs.find(job, context)
     known_jobs.log(handle, JobOutput().show, LogRequest(**options))
 
 
@@ -210,13 +210,7 @@ def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> N
 )
 @option("--force", "Let --save overwrite the file that it names.")
 def output(
-    invocation: Invocation,
-    session: str | None,
-    notebook: str | None,
-    follow: bool,
-    tail: int | None,
-    save: Path | None,
-    force: bool,
+    context: Context, /, *, session: str | None, notebook: str | None, save: Path | None, **how: Any
 ) -> int:
     """Show what a session's cells printed, also while no page was open.
 
@@ -237,9 +231,9 @@ def output(
     names_no_session = session is not None and (session.endswith(".ipynb") or is_run(session))
     if names_no_session and notebook is None:
         session, notebook = None, session
+    follow, tail, force = (how[name] for name in ("follow", "tail", "force"))
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
-    context = invocation.context()
     if save is None:
         print_output = _follow_output if follow else _show_output
         return print_output(session, notebook, context, tail)

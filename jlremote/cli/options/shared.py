@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Function, option, options
+from jlremote.cli.command import Function, Invocation, option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError, Unreachable, Usage
 from jlremote.laptop.settings.options import KINDS, RUNTIMES, is_pool
@@ -20,7 +20,6 @@ from jlremote.times import seconds_of, since
 from jlremote.untrusted import count
 
 if TYPE_CHECKING:
-    from jlremote.cli.command import Invocation
     from jlremote.forwards.address import Address
     from jlremote.hosts.context import Context
     from jlremote.laptop.sessions import SessionRecord
@@ -106,20 +105,21 @@ def _host_argument(
 ) -> Callable[[Function], Function]:
     def declare(function: Any) -> Any:
         @wraps(function)
-        def on_host(invocation: Invocation, /, *, host: str | None, **options: Any) -> Any:
+        def on_host(first: Any, /, *, host: str | None, **options: Any) -> Any:
             if host is not None:
                 exact = by_name or bool(options.get("clean"))
-                host = _host_named(host, invocation.context(), by_name=exact)
+                host = _host_named(host, by_name=exact)
             elif default:
                 host = default_host()
-            return function(invocation, host=host, **options)
+            return function(first, host=host, **options)
 
         return click.argument("host", required=required, shell_complete=candidates.hosts)(on_host)
 
     return declare
 
 
-def _host_named(word: str, context: Context, *, by_name: bool) -> str:
+def _host_named(word: str, *, by_name: bool) -> str:
+    context = click.get_current_context().ensure_object(Invocation).context()
     typed = resolved_host(word, context)
     if typed.name is not None and by_name:
         raise Usage(
