@@ -65,7 +65,7 @@ COMMANDS = {
     },
     "": {
         "proxy": ("clients", "Connect an ssh client with a session; ssh runs it."),
-        "mcp": ("agents", "Give an agent tools for a session; its program runs this."),
+        "mcp": ("this_machine", "Give an agent tools for a session; its program runs this."),
     },
 }
 GROUPS = {
@@ -90,7 +90,7 @@ GROUPS = {
         "lab": ("clients", "Run JupyterLab here on a session's kernels."),
         "kernels": ("clients", "Install a session's kernels in Jupyter here."),
     },
-    "agent": {"install": ("agents", "Write a skill file for a coding agent, or print it.")},
+    "agent": {"install": ("this_machine", "Write a skill file for a coding agent, or print it.")},
     "config": {
         "show": ("this_machine", "Show the settings and the source of each."),
         "set": ("this_machine", "Change a setting."),

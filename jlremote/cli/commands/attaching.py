@@ -15,6 +15,7 @@ from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.text import is_name, one_line
+from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -147,7 +148,7 @@ def document(host: str, job: Job) -> dict[str, Any]:
 @option(
     "--timeout TIME",
     "Give up after `30s`, `4m`, …, with exit code 124.",
-    type=shared.span("--timeout"),
+    type=lambda text: seconds_of(text, "`--timeout`"),
     default="off",
 )
 def wait(context: Context, typed: tuple[str, ...], what: str, timeout: int) -> int:

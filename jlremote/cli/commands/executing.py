@@ -13,7 +13,6 @@ import click
 
 from jlremote.cli.command import Invocation, command, keep_json, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.options import shared
 from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json, coloured
 from jlremote.errors import EXIT_INTERRUPTED, JlrError, NotFound, Usage
@@ -22,6 +21,7 @@ from jlremote.output.recorded_files import Record
 from jlremote.output.runs import Runs, output_of, size_of
 from jlremote.output.view import lines_of
 from jlremote.text import one_line, reason_of, without_controls
+from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -52,7 +52,7 @@ _Take = Callable[[Record, list[str]], None]  # a record and the files that were 
 @option(
     "--timeout TIME",
     "End after `30s`, `4m`, …; the code runs on, and its run is named.",
-    type=shared.span("--timeout"),
+    type=lambda text: seconds_of(text, "`--timeout`"),
 )
 @option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
 @option("--interrupt", "Interrupt what runs in the kernel, and run nothing.")

@@ -97,10 +97,8 @@ def build(context: Context, /, **options: Any) -> None:
         jlr image build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache
     """
     if (options["folder"] is None) == (options["on_host"] is None):
-        raise Usage(
-            "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
-            hint="`.` is the current folder",
-        )
+        why = "one folder is needed: FOLDER of this machine, or `--on-host DIR`"
+        raise Usage(why, hint="`.` is the current folder")
     from jlremote.images import build as workflow
 
     request = workflow.BuildRequest(**options | {"secrets": dict(options["secrets"])})
@@ -125,11 +123,10 @@ def save(context: Context, session: str, image: str) -> None:
     from jlremote.images import save as workflow
 
     report = workflow.save(session, image, context)
-    if report.outside:
-        context.progress.note(f"not in the image: {', '.join(report.outside)}")
-    if report.variables:
-        names = ", ".join(report.variables)
-        context.progress.note(f"the image contains these variables with their values: {names}")
+    variables = "the image contains these variables with their values"
+    for what, names in (("not in the image", report.outside), (variables, report.variables)):
+        if names:
+            context.progress.note(f"{what}: {', '.join(names)}")
     short = reports.image_in_short((report.image,), report.id, report.size)
     answer_either(short, vars(report))
 

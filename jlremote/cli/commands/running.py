@@ -197,10 +197,8 @@ def _where(place: str | None, inside: str | None, context: Context) -> tuple[str
         record = chosen(inside, context)
         return record.host, record.name
     if typed is not None and typed.host != meant.host:
-        raise Usage(
-            f"`{inside}` is not on `{typed.host}`",
-            hint=f"`jlr run {meant.host} --in {meant.name} -- …`",
-        )
+        hint = f"`jlr run {meant.host} --in {meant.name} -- …`"
+        raise Usage(f"`{inside}` is not on `{typed.host}`", hint=hint)
     return meant.host, meant.name
 
 
@@ -209,9 +207,8 @@ def _of_notebook(
 ) -> tuple[str, ...]:
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
-        raise Usage(
-            f"`{given[:2]}` is for a notebook", hint=f"name one, as in `train.ipynb {given}`"
-        )
+        hint = f"name one, as in `train.ipynb {given}`"
+        raise Usage(f"`{given[:2]}` is for a notebook", hint=hint)
     if notebook is None:
         return command
     from jlremote.jobs.command_file import notebook_command
@@ -274,7 +271,5 @@ def _check_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
     if inside is not None:
         raise shared.refused_together("--in", "--slurm")
     if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
-        raise Usage(
-            "`--slurm` runs the command without a container engine",
-            hint="leave out `--runtime` and `--sudo`; `--image` takes an image for Apptainer",
-        )
+        hint = "leave out `--runtime` and `--sudo`; `--image` takes an image for Apptainer"
+        raise Usage("`--slurm` runs the command without a container engine", hint=hint)

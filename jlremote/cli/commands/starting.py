@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 @shared.python_options
 @creation.cluster_options
 @creation.reach_option
-@option(
-    "--renew",
-    "Queue a job that follows the one of this session, before its time limit ends that.",
-    group="Cluster",
-)
+@option("--renew", "Queue a job that follows this session's, at its time limit.", group="Cluster")
 @shared.jupyter_option(
     "--idle-stop TIME",
     "After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
@@ -159,10 +155,9 @@ def _renew(options: dict[str, Any], context: Context) -> None:
 
     named = [options.pop("host"), options.pop("container")]
     if any(value not in (None, (), False) for value in options.values()):
-        raise Usage(
-            "`--renew` asks for the same job again, and takes no other options",
-            hint=f"`{shlex.join(('jlr', 'start', *filter(None, named), '--renew'))}`",
-        )
+        call = shlex.join(("jlr", "start", *filter(None, named), "--renew"))
+        why = "`--renew` asks for the same job again, and takes no other options"
+        raise Usage(why, hint=f"`{call}`")
     report = workflow.renew("/".join(filter(None, named)) or None, context)
     words = (
         f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
@@ -176,11 +171,8 @@ def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
     if word is not None:
         typed = shared.resolved_host(word, context)
         if typed.name is not None and container not in (None, typed.name):
-            raise Usage(
-                f"`{word}` and `{container}` both name a session",
-                hint=f"`jlr start {typed.host}/{typed.name}`, or "
-                f"`jlr start {typed.host} {container}`",
-            )
+            hint = f"`jlr start {typed.host}/{typed.name}` or `jlr start {typed.host} {container}`"
+            raise Usage(f"`{word}` and `{container}` both name a session", hint=hint)
         return options | {"host": typed.host, "container": typed.name or container}
     if host := shared.setting("host", profile=options["profile"]):
         return options | {"host": host}

@@ -189,13 +189,12 @@ def _stop(
     if every and chosen:
         verb, *flags = request.command.split()
         named = shlex.join(("jlr", verb, *chosen, *flags))
-        raise Usage(
-            "`--all` and a session cannot be combined", hint=f"`{named}` takes only what is named"
-        )
-    stopped = _each(chosen, request, context, jobs=jobs)
+        hint = f"`{named}` takes only what is named"
+        raise Usage("`--all` and a session cannot be combined", hint=hint)
+    each = _each(chosen, request, context, jobs=jobs)
     lines = (
         (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
-        for one in (workflow.stop_all(request, context) if every else stopped)
+        for one in (workflow.stop_all(request, context) if every else each)
     )
     answer_each(lines, context, none="no sessions")
 

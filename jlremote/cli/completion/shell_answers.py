@@ -52,11 +52,8 @@ class _WholeWords(ShellComplete):
         items = super().get_completions(args, incomplete)
         items = [item for item in items if str(item.value).isprintable()]
         option, equals, _ = incomplete.partition("=")
-        if equals and option.startswith("--"):
-            return [
-                CompletionItem(option + equals + item.value, type=item.type, help=item.help)
-                for item in items
-            ]
+        for item in items if equals and option.startswith("--") else ():
+            item.value = option + equals + item.value
         return items
 
 
@@ -76,8 +73,7 @@ class Bash(_WholeWords, BashComplete):
         """Return a line for the script: the type, and the last part of the value."""
         breaks = os.environ.get("COMP_WORDBREAKS", "")
         # An @ ends a word too, but begins the next one with itself.
-        ends = (self._incomplete.rfind(mark) + (mark != "@") for mark in breaks)
-        kept = max(0, *ends, 0)
+        kept = max(0, 0, *(self._incomplete.rfind(mark) + (mark != "@") for mark in breaks))
         shared = item.value.startswith(self._incomplete[:kept])
         value = item.value[kept:] if shared else item.value
         # Bash puts a candidate on the line as it is; zsh and fish quote it themselves.
@@ -129,10 +125,8 @@ def users_shell() -> str:
         shell = name.removesuffix(".exe").lstrip("-").lower().replace("pwsh", "powershell")
         if shell in SHELLS:
             return shell
-    raise Usage(
-        "cannot tell which shell this is",
-        hint="name it: `jlr completion bash`, `zsh`, `fish` or `powershell`",
-    )
+    hint = "name it: `jlr completion bash`, `zsh`, `fish` or `powershell`"
+    raise Usage("cannot tell which shell this is", hint=hint)
 
 
 def _parents() -> Iterator[str]:

@@ -16,7 +16,7 @@ from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError, Unreachable, Usage
 from jlremote.laptop.settings.options import KINDS, RUNTIMES, is_pool
 from jlremote.text import one_of
-from jlremote.times import seconds_of, since
+from jlremote.times import since
 from jlremote.untrusted import count
 
 if TYPE_CHECKING:
@@ -95,11 +95,6 @@ def number(least: float, most: float = math.inf) -> Callable[[Any], float]:
     return converted
 
 
-def span(option: str) -> Callable[[Any], int]:
-    """Return the type of an option for a span of time, in seconds."""
-    return lambda text: seconds_of(text, f"`{option}`")
-
-
 def _host_argument(
     *, required: bool = False, default: bool = False, by_name: bool = False
 ) -> Callable[[Function], Function]:
@@ -107,8 +102,7 @@ def _host_argument(
         @wraps(function)
         def on_host(first: Any, /, *, host: str | None, **options: Any) -> Any:
             if host is not None:
-                exact = by_name or bool(options.get("clean"))
-                host = _host_named(host, by_name=exact)
+                host = _host_named(host, by_name=by_name or bool(options.get("clean")))
             elif default:
                 host = default_host()
             return function(first, host=host, **options)
@@ -122,10 +116,8 @@ def _host_named(word: str, *, by_name: bool) -> str:
     context = click.get_current_context().ensure_object(Invocation).context()
     typed = resolved_host(word, context)
     if typed.name is not None and by_name:
-        raise Usage(
-            f"`{word}` is not a host, and this command ends or deletes what is on one",
-            hint=f"name the host: `{typed.host}`",
-        )
+        why = f"`{word}` is not a host, and this command ends or deletes what is on one"
+        raise Usage(why, hint=f"name the host: `{typed.host}`")
     if typed.name is not None:
         context.progress.note(f"`{word}` is on `{typed.host}`")
     return str(typed.host)
@@ -163,10 +155,9 @@ def latest_session(arguments: str) -> SessionRecord:
 
     for record in sessions.load_all():
         return record
-    raise Usage(
-        f"missing HOST; usage: {click.get_current_context().command_path} {arguments}",
-        hint="`jlr config set host dgx` makes dgx the default",
-    )
+    usage = f"{click.get_current_context().command_path} {arguments}"
+    hint = "`jlr config set host dgx` makes dgx the default"
+    raise Usage(f"missing HOST; usage: {usage}", hint=hint)
 
 
 host_argument = _host_argument(required=True)
@@ -175,11 +166,9 @@ optional_host_argument = _host_argument()
 optional_named_host_argument = _host_argument(by_name=True)
 default_host_argument = _host_argument(default=True)
 session_argument = click.argument("session", required=False, shell_complete=candidates.sessions)
+_WHERE = "[SESSION|HOST/CONTAINER|HOST]"
 where_argument = click.argument(
-    "where",
-    metavar="[SESSION|HOST/CONTAINER|HOST]",
-    required=False,
-    shell_complete=candidates.places,
+    "where", metavar=_WHERE, required=False, shell_complete=candidates.places
 )
 
 
@@ -197,10 +186,8 @@ since_option = option(
 )
 # The Python that runs Jupyter.
 python_options = options(
-    jupyter_option(
-        "--python PATH", "Python or virtual environment with Jupyter, where the session runs."
-    ),
-    jupyter_option("--conda-env NAME", "Conda environment with Jupyter, where the session runs."),
+    jupyter_option("--python PATH", "Python or virtual environment there that has Jupyter."),
+    jupyter_option("--conda-env NAME", "Conda environment there that has Jupyter."),
 )
 browser_options = options(
     machine_option(
@@ -235,9 +222,8 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
         flags = {"runtime": runtime, "sudo": sudo}
         chosen: dict[str, Any] = settings.load().chosen(host, flags)
-        engine = EngineChoice(
-            chosen.get("runtime", "auto"), chosen.get("sudo", False), chosen.get("image-folder")
-        )
+        runtime, folder = chosen.get("runtime", "auto"), chosen.get("image-folder")
+        engine = EngineChoice(runtime, chosen.get("sudo", False), folder)
         with named_as_set(host, flags, tuple(flags)):
             return function(*arguments, host=host, engine=engine, **options)
 
@@ -310,8 +296,7 @@ def browse(address: Address, context: Context, *, browser: str | None, asked: bo
         return
     from jlremote.forwards.browser import open_in_browser
 
-    trouble = open_in_browser(address, browser)
-    if trouble and asked:
+    if (trouble := open_in_browser(address, browser)) and asked:
         raise JlrError(trouble, hint="the session runs; open the URL above yourself")
     if trouble:
         context.progress.note(f"{trouble}; open the URL yourself")
