@@ -38,8 +38,7 @@ def run() -> int:
         status = jlr.main(prog_name="jlr", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except (KeyboardInterrupt, click.Abort) as interruption:
-        # click puts its own in between
+    except (KeyboardInterrupt, click.Abort) as interruption:  # click puts its own in between
         return _interrupted(str(interruption.__cause__ or interruption))
     except BrokenPipeError:  # what is still to be written goes nowhere
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -112,8 +111,7 @@ def _as_json() -> bool:
 
 def _interrupted(words: str) -> int:
     if _as_json():
-        error = {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
-        tell(json_text(error))
+        tell(json_text({"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}))
     elif words:
         tell(words)
     return EXIT_INTERRUPTED

@@ -73,10 +73,8 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
         kept = {"help": text, "callback": callback, "expose_value": False, "hidden": hidden}
         return click.Option(names.split(), **kept, **settings)
 
-    in_no_input = None if hidden else "JLR_NO_INPUT"
     file = {"type": click.Path(exists=True, dir_okay=False), "metavar": "FILE"}
     file["envvar"] = None if hidden else "JLR_SSH_CONFIG"
-    colours = click.Choice(("auto", "always", "never"))
     return [
         made(
             "--ssh-config", "Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]", **file
@@ -88,7 +86,7 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             "Ask nothing: a login that needs an answer fails with exit code 4, and what ends or "
             "deletes work wants `--yes`. [env: JLR_NO_INPUT]",
             is_flag=True,
-            envvar=in_no_input,
+            envvar=None if hidden else "JLR_NO_INPUT",
         ),
         made(
             "--leash",
@@ -100,7 +98,7 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             "--color",
             "Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
             lambda _context, _option, value: set_colour(value or "auto"),
-            type=colours,
+            type=click.Choice(("auto", "always", "never")),
         ),
         made(
             "--remember/--no-remember",
@@ -271,11 +269,8 @@ class Command(click.Command):
 
     context_class = CommandContext
     examples: Sequence[str] = ()  # lines to copy; what follows a `#` is a comment
-    # Whether what follows `--` is a command for the host, `command`.
-    takes_command = False
-    # Whether what follows its one argument is a command, too, as with ssh: the words are one line
-    # for the shell there.
-    takes_line = False
+    takes_command = False  # what follows `--` is a command for the host, `command`
+    takes_line = False  # what follows its argument `where` is a line for the shell there, as of ssh
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         keep_words(ctx, args)
@@ -287,10 +282,7 @@ class Command(click.Command):
                 parser.allow_interspersed_args = False
                 _, behind, _ = parser.parse_args(args[:at])
                 parsed, behind, _ = parser.parse_args(behind)
-                arguments = (
-                    one.name or "" for one in self.params if isinstance(one, click.Argument)
-                )
-                if isinstance(parsed.get(next(arguments)), str):
+                if isinstance(parsed.get("where"), str):
                     at -= len(behind) + 1
                     words = ["sh", "-c", " ".join(args[at:])]
             rest = super().parse_args(ctx, args[:at])

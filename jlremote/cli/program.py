@@ -26,8 +26,7 @@ from jlremote.text import closest
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# By heading and name: the module in `commands`, none for a group, and the line in the help; it is
-# imported only when the command is called.
+# By heading and name: the module in `commands`, none for a group, and the line in the help.
 COMMANDS = {
     "Sessions": {
         "start": ("starting", "Start or reuse a session and open it."),
@@ -139,8 +138,7 @@ DESTRUCTIVE = {
     *("stop", "restart", "rm", "disconnect", "job stop", "job rm"),
     *("image rm", "image prune"),
 }
-# What a group means that is called without one of its commands.
-_DEFAULTS = {"config": "show"}
+_DEFAULTS = {"config": "show"}  # what a group means that is called without one of its commands
 
 
 class LazyGroup(click.Group):

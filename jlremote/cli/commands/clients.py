@@ -135,7 +135,6 @@ def config_ssh(context: Context, action: str, plain: bool, yes: bool) -> None:
         jlr config ssh install             # then: ssh cont1.jlr, scp, rsync, git, editors
         jlr config ssh                     # the block, to look at or to copy
         jlr config ssh --plain             # for programs with an SSH library of their own
-        jlr config ssh remove
     """
     from jlremote.editors import ssh_config as workflow
 

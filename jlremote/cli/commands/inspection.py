@@ -56,8 +56,7 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
     free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
 
-    HOST may be a pool, `@NAME`: its hosts are asked at the same time. Default: the host of the
-    settings, else that of the latest session.
+    HOST may be a pool, `@NAME`. Default: the host of the settings, else the latest session's.
 
     Examples:
         jlr gpus dgx

@@ -101,7 +101,6 @@ def start(
         jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace
         jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE
         jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too
-        jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
         jlr start dgx --runtime none --python ~/venv
         jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter
         jlr start hpc work --renew                           # a second job, after this one

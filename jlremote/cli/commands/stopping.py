@@ -73,7 +73,6 @@ def remove(context: Context, /, **options: Any) -> None:
     Examples:
         jlr rm cont1
         jlr rm dgx/cont1 --force
-        jlr rm cont1 cont2 --yes
     """
     _stop(context, **options, remove=True)
 
@@ -101,7 +100,6 @@ def remove_job(context: Context, /, **options: Any) -> None:
 
     Examples:
         jlr job rm train-3f2a
-        jlr job rm dgx/sweep-0 dgx/sweep-1 --yes
     """
     _stop(context, **options, jobs=True, remove=True)
 

@@ -132,7 +132,6 @@ def notify(_invocation: Invocation) -> None:
 
     Examples:
         jlr config notify
-        jlr config set notify true
     """
     from jlremote.cli.screen.terminal import announce
 
@@ -158,7 +157,6 @@ def demo(context: Context, no_browser: bool) -> None:
 
     Examples:
         jlr demo
-        jlr demo --no-browser
     """
     from jlremote.demo import demo as workflow
 
@@ -192,7 +190,6 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
 
     Examples:
         jlr completion --install
-        jlr completion --install zsh
         jlr completion fish > /usr/share/fish/vendor_completions.d/jlr.fish
     """
     from jlremote.cli.completion import shell_answers
