@@ -45,29 +45,6 @@ def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
     assert told == {"exact": None, "on_host": False, **options}
 
 
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        (("0",), "`0` is not a port (1-65535)"),
-        (("70000:5",), "`70000` is not a port"),
-        (("abc:1",), "`abc` is not a port"),
-        (("cont1", "x"), "`x` is not a port"),
-        (("1", "--remove", "2"), "`jlr forward SESSION --remove 2`"),
-        (("cont1", "1", "--remove", "2"), "`jlr forward cont1 --remove 2`"),
-        (("cont1", "--host"), "`--host` needs a port"),
-        (("cont1", "6006", "--auto"), "`--auto` and `PORT` cannot be combined"),
-        (("--auto", "--remove", "6006"), "`--auto` and `--remove` cannot be combined"),
-    ],
-)
-def test_an_invalid_port_is_a_usage_error(
-    argv: tuple[str, ...], told: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    outcome = jlr("forward", *argv)
-    assert outcome.code == 2
-    assert told in outcome.stderr
-    assert not workflows.calls
-
-
 def test_a_terminal_shows_the_ports_own_name_and_the_address_for_other_cases(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

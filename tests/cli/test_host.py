@@ -75,15 +75,6 @@ def test_a_report_is_shown_and_written(jlr: Jlr, workflows: Workflows, tmp_path:
     assert f"wrote `{file}`" in outcome.stderr
 
 
-def test_a_report_replaces_no_file(jlr: Jlr, workflows: Workflows, tmp_path: Path) -> None:
-    file = tmp_path / "report.txt"
-    file.write_text("mine", encoding="utf-8")
-    outcome = jlr("doctor", "--report", str(file))
-    assert outcome.code == 2
-    assert file.read_text(encoding="utf-8") == "mine"
-    assert not workflows.calls
-
-
 @pytest.mark.parametrize("decision", [True, False])
 def test_a_terminal_confirms_that_a_report_is_written(
     decision: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -146,14 +137,6 @@ def test_the_engine_is_that_of_the_flags_or_of_the_settings(
     assert workflows.arguments("images.pull.push")[3] == engine
     workflows.calls.clear()
     assert jlr("image", "pull", "dgx", "me/torch", "--runtime", "none").code == 2
-    assert not workflows.calls
-
-
-@pytest.mark.parametrize("other", ["--keep", "--password-stdin"])
-def test_a_key_cannot_be_forgotten_and_given_at_once(
-    other: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    assert jlr("image", "login", "dgx", "--forget", other).code == 2
     assert not workflows.calls
 
 

@@ -203,14 +203,10 @@ def python(script: str, **streams: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(argv, stderr=subprocess.PIPE, timeout=60, **streams)
 
 
-def test_piped_input_has_no_escapes_and_no_terminal() -> None:
+def test_piped_input_has_no_escapes_and_no_terminal_and_a_closed_one_is_empty() -> None:
     done = python(TYPED, input=b"~.\n~~\xff", stdout=subprocess.PIPE)
     assert done.stdout == b"None [b'~.\\n~~\\xff', b'']\n"
-
-
-def test_a_closed_stdin_is_an_empty_input() -> None:
-    closed = "import os; os.close(0)\n"
-    done = python(closed + TYPED, input=b"", stdout=subprocess.PIPE)
+    done = python(f"import os; os.close(0)\n{TYPED}", input=b"", stdout=subprocess.PIPE)
     assert done.stdout == b"None [b'']\n"
 
 
