@@ -71,14 +71,12 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
 
     def made(names: str, text: str, callback: Any = _keep, **settings: Any) -> click.Option:
         kept = {"help": text, "callback": callback, "expose_value": False, "hidden": hidden}
-        return click.Option(names.split(), **kept, **settings)
+        return click.Option(names.split(), default=None, **kept, **settings)
 
     file = {"type": click.Path(exists=True, dir_okay=False), "metavar": "FILE"}
     file["envvar"] = None if hidden else "JLR_SSH_CONFIG"
     return [
-        made(
-            "--ssh-config", "Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]", **file
-        ),
+        made("--ssh-config", "A file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]", **file),
         made("--verbose", "Show each command on the host.", is_flag=True),
         made("-q --quiet", "Show no steps.", is_flag=True),
         made(
@@ -103,7 +101,6 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
         made(
             "--remember/--no-remember",
             "Keep passwords in the keychain. Default: ask once.",
-            default=None,
         ),
     ]
 

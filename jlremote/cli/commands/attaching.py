@@ -88,17 +88,16 @@ def attach(context: Context, job: str | None, interactive: bool, detach_keys: st
 
     screen = LocalTerminal()
     handle = known_jobs.find(job, context)
+    name = handle.selector
     if job is None:
-        context.progress.note(f"job {handle.selector}")
+        context.progress.note(f"job {name}")
     leaving: AbstractContextManager[None] = nullcontext()
     if not handle.job.over and screen.in_foreground:
         keys = detach_keys or "ctrl-p,ctrl-q"
         if not handle.job.terminal or screen.kind is None or as_json():
             leaving = nullcontext() if interactive else screen.leaving(keys)
             keys = "Ctrl-C" if interactive else f"Ctrl-C or {keys}"
-        context.progress.note(
-            f"{keys} leaves `{handle.selector}` running; `jlr job stop {handle.selector}` ends it"
-        )
+        context.progress.note(f"{keys} leaves `{name}` running; `jlr job stop {name}` ends it")
     with leaving:
         code, facts = show_to_its_end(
             handle, context, detach_keys, ctrl_c=CtrlC.LEAVES, gives=interactive
@@ -182,11 +181,9 @@ def wait(context: Context, typed: tuple[str, ...], what: str, timeout: int) -> i
 @option("-w --workdir FOLDER", "Folder to start in.")
 @option(
     "--detach-keys KEYS",
-    "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
+    "Keys that detach; the process runs on. Default: ctrl-p,ctrl-q.",
 )
-@option(
-    "--keep/--no-keep", "Keep the shell in tmux; the same command attaches. Default: over a loss."
-)
+@option("--keep/--no-keep", "Keep it in tmux; the same command attaches. Default: over a loss.")
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
 def shell(context: Context, /, *, name: str | None, **options: Any) -> int:

@@ -46,7 +46,7 @@ _Take = Callable[[Record, list[str]], None]  # a record and the files that were 
 )
 @option(
     "--sync [=DIR]",
-    "Send this folder, or DIR, there first; run in it, also later calls.",
+    "Send this folder, or DIR, there; run in it, also later.",
     flag_value=".",
 )
 @option(

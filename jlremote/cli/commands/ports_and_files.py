@@ -11,6 +11,7 @@ import click
 
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
+from jlremote.cli.completion.candidates import copied
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
@@ -231,13 +232,11 @@ def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -
 
 
 @command("cp", json="Print what was copied as a JSON object.")
-@click.argument(
-    "paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=candidates.copied
-)
+@click.argument("paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=copied)
 @option("-r --recursive", "Copy folders with all that is in them.")
 @option(
     "-p --preserve",
-    "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
+    "Keep modes, but for setuid, setgid and sticky; else umask decides.",
 )
 def cp(context: Context, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
@@ -257,17 +256,15 @@ def cp(context: Context, paths: tuple[str, ...], recursive: bool, preserve: bool
     *sources, target = paths
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="as in `jlr cp a.csv cont1:/data`")
-    copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
+    done = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
-        report = {"files": copied.files, "bytes": copied.total, "skipped": copied.skipped}
+        report = {"files": done.files, "bytes": done.total, "skipped": done.skipped}
         answer_json(report)
 
 
 @command("sync", json="Print what was done as a JSON object.")
-@click.argument("local", required=False, shell_complete=candidates.copied)
-@click.argument(
-    "target", metavar="[SESSION[:DIR]]", required=False, shell_complete=candidates.copied
-)
+@click.argument("local", required=False, shell_complete=copied)
+@click.argument("target", metavar="[SESSION[:DIR]]", required=False, shell_complete=copied)
 @option("--overwrite", "Replace files that changed there, or were there before.")
 @option("--watch", "Go on, and send what changes as it is saved, until Ctrl-C.")
 @option("--dry-run", "Print what would be sent and deleted; change nothing.")

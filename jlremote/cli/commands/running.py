@@ -35,15 +35,13 @@ if TYPE_CHECKING:
     "Set a variable of the notebook, as papermill does. Repeatable.",
     multiple=True,
 )
-@shared.session_option(
-    "-k --kernel KIND", "Run the notebook with this kind of kernel. Default: the one that it names."
-)
+@shared.session_option("-k --kernel KIND", "Kind of kernel for the notebook. Default: its own.")
 @shared.session_option(
     "--sync [=DIR]", "Send this folder, or DIR, there; run in it.", flag_value=".", common=True
 )
 @shared.session_option(
     "--back GLOB",
-    "With --sync: copy these files of it to DIR at the end. Repeatable.",
+    "Copy files back to --sync's DIR. Repeatable.",
     multiple=True,
 )
 @shared.session_option("--name NAME", "Name of the job. Default: random.", common=True)

@@ -205,7 +205,7 @@ def job_logs(context: Context, /, *, job: str | None, **options: Any) -> None:
 @option("-n --tail N", "Start with the last N lines, or with --json runs.", type=shared.number(0))
 @option(
     "--save COPY",
-    "Write a copy of the notebook with all outputs in their cells.",
+    "Copy the notebook with all outputs.",
     type=click.Path(path_type=Path),
 )
 @option("--force", "Let --save overwrite the file that it names.")

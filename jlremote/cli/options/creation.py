@@ -51,9 +51,7 @@ creation_options = options(
         shell_complete=candidates.images,
     ),
     _container("--image-folder FOLDER", "With --runtime apptainer: the host's folder for images."),
-    _repeated(
-        "-v --volume SOURCE:TARGET", "Mount a folder (`~/...`) or volume of the host.", common=True
-    ),
+    _repeated("-v --volume SOURCE:TARGET", "Mount a host's `~/folder` or volume.", common=True),
     _repeated("-e --env NAME[=VALUE]", "Set a variable; without VALUE, copy this machine's."),
     _repeated(
         "--env-file FILE",
@@ -80,7 +78,7 @@ creation_options = options(
     _repeated("--log-opt NAME=VALUE", "Log limit. Default: max-size=50m; `max-size=` lifts it."),
     _repeated(
         "--install --packages packages PACKAGE",
-        "Install a Python package, for example jupyterlab. Repeatable.",
+        "Install a Python package. Repeatable.",
     ),
     shared.gpu_option(
         "--gpus GPUS",
@@ -103,7 +101,7 @@ creation_options = options(
     ),
     shared.machine_option(
         "--notify/--no-notify",
-        "Tell on this desktop what happens: an end, a beginning, a time limit.",
+        "Tell on this desktop of an end, a beginning, a time limit.",
     ),
     shared.runtime_options,
 )
@@ -141,7 +139,7 @@ reach_option = _cluster(
 launcher_options = options(
     _cluster(
         "--array INDICES",
-        "A job for each index, for example 0-7: NAME-0 …, told apart by $SLURM_ARRAY_TASK_ID.",
+        "A job for each index: NAME-0 …; $SLURM_ARRAY_TASK_ID has it.",
     ),
     _cluster(
         "--launcher",

@@ -190,14 +190,10 @@ python_options = options(
     jupyter_option("--conda-env NAME", "Conda environment there that has Jupyter."),
 )
 browser_options = options(
-    machine_option(
-        "--browser NAME", "`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]"
-    ),
+    machine_option("--browser NAME", "`firefox`, a program or `none`. [env: JLR_BROWSER, BROWSER]"),
     machine_option("--no-browser", "Print the URL and open no browser."),
 )
-_SUDO = session_option(
-    "--sudo/--no-sudo", "Run the engine with `sudo`; its password is asked for once."
-)
+_SUDO = session_option("--sudo/--no-sudo", "Run the engine by `sudo`; its password is asked once.")
 # What a session runs in.
 runtime_options = options(
     session_option(
