@@ -39,7 +39,14 @@ def run() -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (KeyboardInterrupt, click.Abort) as interruption:  # click puts its own in between
-        return _interrupted(str(interruption.__cause__ or interruption))
+        words = str(interruption.__cause__ or interruption)
+        if _as_json():
+            words = json_text(
+                {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
+            )
+        if words:
+            tell(words)
+        return EXIT_INTERRUPTED
     except BrokenPipeError:  # what is still to be written goes nowhere
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
@@ -107,14 +114,6 @@ def _as_json() -> bool:
     typed = sys.argv[1:]
     ours = typed[: typed.index("--") if "--" in typed else None]
     return "--json" in ours or "--json-lines" in ours
-
-
-def _interrupted(words: str) -> int:
-    if _as_json():
-        tell(json_text({"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}))
-    elif words:
-        tell(words)
-    return EXIT_INTERRUPTED
 
 
 def _in_our_words(failure: click.ClickException) -> JlrError:

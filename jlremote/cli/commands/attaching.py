@@ -10,7 +10,7 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import answer_json, as_json
 from jlremote.errors import Usage
@@ -52,7 +52,7 @@ def runs(context: Context, host: str | None, clean: bool, yes: bool) -> None:
     if as_json():
         answer_json([document(*each) for each in listed])
     elif listed:
-        tables.show_rows(listed, reports.JOBS)
+        reports.show_rows(listed, reports.JOBS)
         for where, job in listed:
             if job.detail and not job.over:
                 context.progress.note(f"`{where}/{job.name}`: {job.detail}")

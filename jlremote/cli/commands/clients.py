@@ -11,7 +11,7 @@ import click
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
@@ -219,4 +219,4 @@ def kernels(context: Context, action: str, session: str | None) -> None:
     else:
         installed = specs.remove(session) if action == "remove" else specs.listed(session)
     none = "no kernels are installed; `jlr local kernels install` installs the latest session's"
-    tables.show_reports(installed, reports.KERNEL_SPECS, context, none=none)
+    reports.show_reports(installed, reports.KERNEL_SPECS, context, none=none)

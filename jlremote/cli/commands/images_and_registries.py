@@ -13,7 +13,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
 from jlremote.cli.options.creation import with_value
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.times import utc
@@ -43,7 +43,7 @@ def images(context: Context, host: str, engine: EngineChoice, every: bool) -> No
 
     listed = workflow.images(host, context, every=every, engine=engine)
     none = f"no images on {host}; `jlr image pull --help` says how to pull one"
-    tables.show_reports(listed, reports.IMAGES, context, none=none)
+    reports.show_reports(listed, reports.IMAGES, context, none=none)
 
 
 def _secret(text: str) -> tuple[str, Path]:

@@ -64,14 +64,14 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
         jlr gpus @lab                 # all hosts of [pools.lab], in one table
         jlr gpus dgx --json | jq -r '.gpus[] | select(.state == "free") | .index'
     """
-    from jlremote.cli.screen import gpu_table, tables
+    from jlremote.cli.screen import gpu_table, reports
 
     context, noted = invocation.context(), set[str]()
     # That is how a watch ends.
     with contextlib.suppress(*() if watch is None else (KeyboardInterrupt,)):
         snapshots = _snapshots(host, watch, context, invocation)
         if watch is not None and not as_json() and watched(sys.stdout):
-            tables.show_live(gpu_table.drawn(host, shown) for shown in snapshots)
+            reports.show_live(gpu_table.drawn(host, shown) for shown in snapshots)
             return
         for shown in snapshots:
             if as_json():

@@ -13,7 +13,7 @@ from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.completion.candidates import copied
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
 from jlremote.errors import Usage
 from jlremote.text import one_line
@@ -98,7 +98,7 @@ def forward(
         context.progress.note(f"stopped forwarding port {remove}")
     ports = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
-    tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
+    reports.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
 
 
 def _follow_ports(
@@ -184,7 +184,7 @@ def mount(
 
     mounts = known_mounts.reports(context)
     none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
-    tables.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
+    reports.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
 
 
 def _in_order(

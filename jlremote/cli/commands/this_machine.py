@@ -103,7 +103,7 @@ def set_config(
 
 
 def _show(origins: list[Origin], *, every: bool) -> None:
-    from jlremote.cli.screen import tables
+    from jlremote.cli.screen import reports
     from jlremote.laptop.settings.options import KINDS
 
     words: dict[object, str] = {True: "yes", False: "no"}
@@ -116,7 +116,7 @@ def _show(origins: list[Origin], *, every: bool) -> None:
         settled = {origin.option for origin in origins}
         rows += [(option, "-", "-") for option in KINDS if option not in settled]
     if rows:
-        tables.show_table(("OPTION", "VALUE", "FROM"), rows)
+        reports.show_table(("OPTION", "VALUE", "FROM"), rows)
     else:
         tell("nothing is set; `jlr config --all` shows every option")
 

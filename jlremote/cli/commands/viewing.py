@@ -12,7 +12,7 @@ import click
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.program_output import CellOutput, JobOutput
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, watched
 from jlremote.errors import Usage
@@ -56,7 +56,16 @@ def list_sessions(
     if (typed is None and watch) or (typed is not None and typed.name is not None):
         if every:
             raise Usage("`--all` is for a host", hint="leave it out")
-        _show_session(place, invocation, watch=watch)
+        from jlremote.listing.listing import report
+
+        if watch:
+            with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+                # What later looks wait for would be drawn over what is watched.
+                _watch(place, context, invocation.context(silent=True))
+        elif as_json():
+            answer_json(report(place, context, listening=True).to_json())
+        else:
+            _show(report(place, context, listening=True))
     elif watch:
         raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
     elif not every:
@@ -67,7 +76,7 @@ def list_sessions(
         from jlremote.listing.listing import containers
 
         listed, none = containers(host, context), f"no containers on `{host}`"
-        tables.show_reports(listed, reports.CONTAINERS, context, none=none)
+        reports.show_reports(listed, reports.CONTAINERS, context, none=none)
 
 
 def _list_sessions(host: str | None, context: Context) -> None:
@@ -78,7 +87,7 @@ def _list_sessions(host: str | None, context: Context) -> None:
     none = f"no sessions{where}; `jlr start --help` says how to start one"
     some_on_cluster = any(report.job for report in listed)
     columns = {**reports.SESSIONS, **(reports.JOB if some_on_cluster else {})}
-    tables.show_reports(listed, columns, context, none=none)
+    reports.show_reports(listed, columns, context, none=none)
     if as_json():
         return
     explained = [(report, report.detail) for report in listed if report.detail]
@@ -89,25 +98,11 @@ def _list_sessions(host: str | None, context: Context) -> None:
     for report, why in explained:
         answer(one_line(f"{report.host}/{report.name}: {why}"))
     mounts = [mount for report in listed for mount in report.mounts]
-    tables.show_section(mounts, reports.MOUNTS, reports.mount_reasons)
+    reports.show_section(mounts, reports.MOUNTS, reports.mount_reasons)
     running_one = next((report for report in listed if report.state == "running"), None)
     if running_one:
         command = f"`jlr open {running_one.host}/{running_one.name}`"
         context.progress.note(f"`running` is not forwarded here; {command} forwards it")
-
-
-def _show_session(session: str | None, invocation: Invocation, *, watch: bool) -> None:
-    from jlremote.listing.listing import report
-
-    context = invocation.context()
-    if watch:
-        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            # What later looks wait for would be drawn over what is watched.
-            _watch(session, context, invocation.context(silent=True))
-    elif as_json():
-        answer_json(report(session, context, listening=True).to_json())
-    else:
-        _show(report(session, context, listening=True))
 
 
 def _watch(session: str | None, context: Context, later: Context) -> None:
@@ -115,7 +110,7 @@ def _watch(session: str | None, context: Context, later: Context) -> None:
 
     changing = watch(session, context, later)
     if not as_json() and watched(sys.stdout):
-        tables.show_live(map(reports.drawn, changing))
+        reports.show_live(map(reports.drawn, changing))
         return
     last = None
     for report in changing:
@@ -134,10 +129,10 @@ def _watch(session: str | None, context: Context, later: Context) -> None:
 def _show(report: SessionReport) -> None:
     for line in reports.session_lines(report):
         answer(line)
-    tables.show_section(report.kernels or (), reports.KERNELS)
+    reports.show_section(report.kernels or (), reports.KERNELS)
     ports = {**reports.PORTS, "PROGRAM": lambda one: one.program or "-"}
-    tables.show_section(report.ports, ports, reports.port_reasons)
-    tables.show_section(report.mounts, reports.MOUNTS, reports.mount_reasons)
+    reports.show_section(report.ports, ports, reports.port_reasons)
+    reports.show_section(report.mounts, reports.MOUNTS, reports.mount_reasons)
 
 
 @command("logs")

@@ -60,7 +60,18 @@ class LocalTerminal:
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
         """Give the typed bytes, and the size whenever it changes."""
-        return self.piped() if self.kind is None else self._keys()
+        if self.kind is None:
+            yield from self.piped()
+            return
+        escapes = Escapes()
+        for event in self._keyboard.events():
+            gone = event == b""
+            if isinstance(event, bytes):
+                event = escapes.without(event)
+            if gone or escapes.hung_up:
+                raise TerminalClosed
+            if event:
+                yield event
 
     def show(self, stream: str, data: bytes) -> None:
         """Write bytes of the host."""
@@ -71,17 +82,6 @@ class LocalTerminal:
         if self.kind is not None:
             with contextlib.suppress(OSError, JlrError):
                 self.show("stdout", _RESET + b"\r\n")
-
-    def _keys(self) -> Iterator[bytes | os.terminal_size]:
-        escapes = Escapes()
-        for event in self._keyboard.events():
-            gone = event == b""
-            if isinstance(event, bytes):
-                event = escapes.without(event)
-            if gone or escapes.hung_up:
-                raise TerminalClosed
-            if event:
-                yield event
 
     def piped(self) -> Iterator[bytes]:
         """Give the bytes of stdin as they come, nothing at the end."""
