@@ -150,10 +150,7 @@ def _resembling(typed: str, command: click.Command) -> str | None:
 
 
 def _fill_standard_streams() -> None:
-    """Open the null device in place of a stream that was closed, as by `>&-`.
-
-    Else the next file or socket would get its number, and a job's output would go there.
-    """
+    """Open the null device for a closed stream, as of `>&-`: else the next file gets its number."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)

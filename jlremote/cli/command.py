@@ -198,10 +198,7 @@ def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]
 
 
 class Option(click.Option):
-    """An option under a heading of its command's help: one of `GROUPS`, or none.
-
-    What is `common` is in the help of `-h`, too; of a command with few options, all are.
-    """
+    """An option under a heading of `GROUPS`, or none; if `common`, it is in `-h`, too."""
 
     def __init__(
         self, *declarations: Any, group: str = "", common: bool = False, **settings: Any

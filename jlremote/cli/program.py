@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 # By heading and name: the module in `commands`, none for a group, and the line in the help.
+# A command without a heading is hidden.
 COMMANDS = {
     "Sessions": {
         "start": ("starting", "Start or reuse a session and open it."),
@@ -142,10 +143,7 @@ _DEFAULTS = {"config": "show"}  # what a group means that is called without one 
 
 
 class LazyGroup(click.Group):
-    """A group whose commands, help and completion come from the tables.
-
-    `path` has the words before its commands, without `jlr`. A command without a heading is hidden.
-    """
+    """A group made from the tables; `path` has the words before its commands, without `jlr`."""
 
     context_class = CommandContext
 

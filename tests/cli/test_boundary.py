@@ -45,9 +45,7 @@ def test_each_kind_of_error_has_its_exit_code(
         assert outcome.stderr == "error: it failed\nhint: mend it\n"
 
 
-def test_the_log_has_neither_arguments_nor_variables(
-    jlr: Jlr, workflows: Workflows, laptop: Path
-) -> None:
+def test_a_log_has_no_arguments_or_variables(jlr: Jlr, workflows: Workflows, laptop: Path) -> None:
     url = "http://127.0.0.1:1/?token=5ec2e7"
     workflows.will("sessions.start.start", KeyError(f"password='hunter2' at {url}"))
     outcome = jlr("start", "dgx", "--env", "HF=s3same", "--no-input")
@@ -104,7 +102,6 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         ("run h --slurm --in c -- ls", "`--in` and `--slurm` cannot be", "one of the two"),
         ("run h --in c -v /a:/b -- ls", "`--in` creates none", "one of the two"),
         ("forward 0", "`0` is not a port (1-65535)", "`jlr forward -h`"),
-        ("forward 70000:5", "`70000` is not a port", "`jlr forward -h`"),
         ("forward abc:1", "`abc` is not a port", "`jlr forward -h`"),
         ("forward c x", "`x` is not a port", "`jlr forward -h`"),
         ("forward 1 --remove 2", "already names the port", "`jlr forward SESSION --remove 2`"),
@@ -149,7 +146,6 @@ def test_usage_errors_have_the_form_of_all_errors(
         ("output --save pyproject.toml", "`pyproject.toml` exists"),
         ("start h c extra", "unexpected argument `extra`"),
         ("start h c -- --cap-add A alpine", "unexpected argument `alpine`"),
-        ("start h c -- --cap-add=A alpine", "unexpected argument `alpine`"),
         ("start h c -- --name other", "`--name` cannot be given after `--`"),
         ("start h c -- --entrypoint=sh", "`--entrypoint` cannot be given after `--`"),
     ],
@@ -202,9 +198,7 @@ def test_an_error_under_json_is_one_object_on_stderr(
     assert jlr("shell", "--", "--json").stderr.startswith("error: ")  # that one is not jlr's
 
 
-def test_an_interrupt_during_the_first_imports_exits_with_130(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupt_during_first_imports_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     class Pressed:
         """Stands in the way of one module, as Ctrl-C while it loads."""
 

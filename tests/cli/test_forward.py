@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,29 +20,24 @@ CLOSED = PortReport(7860, 7860, "closed", None, "nothing listens on port 7860 of
 
 
 @pytest.mark.parametrize(
-    ("argv", "session", "port", "options"),
+    ("line", "place", "options"),
     [
-        (("6006",), None, 6006, {}),
-        (("8080:6006",), None, 6006, {"exact": 8080}),
-        (("cont1", "6006"), "cont1", 6006, {}),
-        (("cont1", "8080:6006"), "cont1", 6006, {"exact": 8080}),
-        (("6006", "7860"), "6006", 7860, {}),
-        (("5432", "--host"), None, 5432, {"on_host": True}),
+        ("6006", (None, 6006), {}),
+        ("8080:6006", (None, 6006), {"exact": 8080}),
+        ("cont1 6006", ("cont1", 6006), {}),
+        ("cont1 8080:6006", ("cont1", 6006), {"exact": 8080}),
+        ("6006 7860", ("6006", 7860), {}),
+        ("5432 --host", (None, 5432), {"on_host": True}),
     ],
 )
 def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
-    argv: tuple[str, ...],
-    session: str | None,
-    port: int,
-    options: dict[str, object],
-    jlr: Jlr,
-    workflows: Workflows,
+    line: str, place: tuple[Any, int], options: dict[str, object], jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("sessions.further_ports.add", TENSORBOARD)
-    outcome = jlr("forward", *argv)
+    outcome = jlr("forward", *line.split())
     assert (outcome.code, outcome.stdout) == (0, "http://127.0.0.1:6007/\n")
     [(_, arguments, told)] = workflows.calls
-    assert arguments[:2] == (session, port)
+    assert arguments[:2] == place
     assert told == {"exact": None, "on_host": False, **options}
 
 

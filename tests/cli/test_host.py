@@ -36,9 +36,7 @@ def examined(_request: DoctorRequest, _context: object, tell: Callable[[Finding]
     return VERDICT
 
 
-def test_the_doctor_prints_findings_advice_and_untried_checks(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_doctor_prints_findings_advice_and_untried_checks(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("doctor.doctor.doctor", examined)
     outcome = jlr("doctor", "dgx", "--image", "torch")
     assert outcome.code == 1
@@ -97,7 +95,7 @@ def gpus() -> Inventory:
     return inventory([row(0, used=5009), row(1)], processes=process(0))
 
 
-def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
+def test_watched_gpus_in_a_pipe_are_tables_one_after_another(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("gpus.host_gpus.watch", [gpus(), gpus()])
@@ -106,9 +104,7 @@ def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
     assert workflows.arguments("gpus.host_gpus.watch")[1] == 0.5
 
 
-def test_a_watched_pool_tells_once_what_a_driver_complains_of(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_a_watched_pool_tells_a_drivers_complaint_once(jlr: Jlr, workflows: Workflows) -> None:
     silent = PoolAnswer("dgx", gpus().unanswered("`nvidia-smi` on `dgx` did not answer"))
     workflows.will("gpus.pool_gpus.watch_pool", [[silent], [silent]])
     outcome = jlr("gpus", "@lab", "--watch")

@@ -81,9 +81,7 @@ def test_a_host_key_question_takes_only_a_whole_word_or_the_fingerprint(
 
 @pytest.mark.parametrize("terminal", [("remember", "Keep it in the keyring?")], indirect=True)
 @pytest.mark.parametrize(("typed", "answer"), [("Yes", "yes"), ("", "no")])
-def test_a_password_is_remembered_only_after_yes(
-    typed: str, answer: str, terminal: Terminal
-) -> None:
+def test_a_password_is_kept_only_after_yes(typed: str, answer: str, terminal: Terminal) -> None:
     terminal.wait_for("(y/N) ")
     terminal.type(typed + "\n")
     assert terminal.result()[0] == f'"{answer}"\n'
@@ -180,9 +178,7 @@ def test_only_a_tilde_at_the_beginning_of_a_line_begins_an_escape(
     assert (out.decode(), escapes.hung_up) == (sent, hung_up)
 
 
-def test_bytes_of_the_host_reach_both_streams_unchanged(
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
+def test_bytes_of_a_host_reach_streams_unchanged(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     terminal = LocalTerminal()
     terminal.show("stdout", b"\x00\xff\r\n")
     terminal.show("stderr", b"\x1b[2J")

@@ -98,9 +98,7 @@ def _selector(given: Any) -> Any:
     return getattr(given, "selector", given)
 
 
-def test_its_own_session_is_the_default_and_its_hosts_gpus_are_shown(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_its_session_is_the_default_and_its_hosts_gpus_show(jlr: Jlr, workflows: Workflows) -> None:
     assert chosen(None, context()).selector == "dgx/cont1"
     workflows.will("listing.listing.report", REPORT)
     assert jlr("list", "--json").code == 0

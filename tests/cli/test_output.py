@@ -135,9 +135,7 @@ def test_a_terminal_has_the_line_that_is_written_drawn_over() -> None:
     )
 
 
-def test_signs_that_the_output_has_no_code_for_are_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_signs_that_the_output_lacks_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(binary := io.BytesIO(), "latin-1"))
     CellOutput().show([Line("text", "é ✓ \udc80")])
     assert binary.getvalue() == b"\xe9 ? \\x80\n"

@@ -40,9 +40,7 @@ def kernel(state: str, **age: float) -> Kernel:
         ((kernel("idle", hours=5), kernel("idle", hours=2, minutes=30)), "idle 2h"),
     ],
 )
-def test_kernels_are_summarized_in_few_words(
-    kernels: tuple[Kernel, ...] | None, words: str
-) -> None:
+def test_kernels_are_told_in_few_words(kernels: tuple[Kernel, ...] | None, words: str) -> None:
     assert reports.kernels_in_short(kernels) == words
 
 
@@ -89,9 +87,7 @@ def test_addresses_are_whole_on_a_narrow_terminal() -> None:
     assert "".join(line[6:] for line in table[1:]) == "http://6006-cont1-dgx.localhost:6006/"
 
 
-def test_a_pipe_gets_every_cell_whole_and_without_colours(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_pipe_gets_each_cell_whole_and_without_colours(capfd: pytest.CaptureFixture[str]) -> None:
     reports.show_table(("A", "STATE"), [("long\x1b[2J name\n", "up"), ("x", "down")])
     assert capfd.readouterr().out == "A          STATE\nlong name  up\nx          down\n"
 

@@ -133,9 +133,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     assert deleted == [(at_end,)] * removed, "what it became after its wait"
 
 
-def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_a_job_is_stopped_by_name_and_has_no_container(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.known_jobs.meant", FOUND)
     workflows.will("jobs.known_jobs.stop", ["stopped", "deleted"])
     assert jlr("rm", "train").stdout == "dgx/train-3f2a: stopped, deleted\n"

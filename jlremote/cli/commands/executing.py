@@ -58,17 +58,7 @@ _Take = Callable[[Record, list[str]], None]  # a record and the files that were 
 @option("--interrupt", "Interrupt what runs in the kernel, and run nothing.")
 @option("--json-lines", "Print each event as a line of JSON, as it comes.", callback=keep_json)
 def execute(
-    invocation: Invocation,
-    /,
-    *,
-    session: str | None,
-    file: str | None,
-    code: str | None,
-    out: Path | None,
-    sync: str | None,
-    interrupt: bool,
-    json_lines: bool,
-    **options: Any,
+    invocation: Invocation, /, *, session: str | None, file: str | None, **options: Any
 ) -> int:
     """Execute code in a kernel of a session, and print what it prints.
 
@@ -89,15 +79,15 @@ def execute(
         jlr exec --interrupt                         # what was left running
         jlr exec -c 'df.plot()' --out .              # images to files
         echo 1 + 1 | jlr exec -
-        jlr exec -c 1/0 --json | jq -r .status
     """
-    notebook, kernel = options["notebook"], options["kernel"]
+    code, notebook, kernel = (options[name] for name in ("code", "notebook", "kernel"))
+    out, sync, json_lines = (options[name] for name in ("out", "sync", "json_lines"))
     if notebook is not None and kernel is not None:
         raise Usage("`--notebook` and `--kernel` are two kernels", hint="leave out one of them")
     from jlremote.kernels import execution
 
     context = invocation.context()
-    if interrupt:
+    if options["interrupt"]:
         if code is not None or file is not None:
             raise Usage("`--interrupt` runs no code", hint="leave out the code")
         place = execution.interrupt(session, notebook, kernel, context)

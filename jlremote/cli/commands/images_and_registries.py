@@ -36,7 +36,6 @@ def images(context: Context, host: str, engine: EngineChoice, every: bool) -> No
 
     Examples:
         jlr image list dgx
-        jlr image list hpc --runtime apptainer
         jlr image list dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
     from jlremote.images import save as workflow
@@ -198,7 +197,6 @@ def pull(context: Context, host: str, image: str, engine: EngineChoice) -> None:
 
     Examples:
         jlr image pull dgx nvcr.io/nvidia/pytorch:24.05-py3
-        jlr image pull hpc docker://me/torch
     """
     from jlremote.images import pull as workflow
 

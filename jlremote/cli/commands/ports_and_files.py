@@ -128,23 +128,13 @@ def _follow_ports(
 @option("--all every", "With --unmount: all mounts of jlr.")
 @option("--force", "With --unmount: even if programs use it; they get errors.")
 @shared.yes_option
-def mount(
-    context: Context,
-    /,
-    *,
-    local: str | None,
-    source: str | None,
-    read_only: bool,
-    unmounts: bool,
-    **options: bool,
-) -> None:
+def mount(context: Context, /, *, local: str | None, source: str | None, **options: bool) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
     The default is the session's project folder: the host's folder behind the container's working
     folder, or where Jupyter runs without a container. SESSION:DIR is a folder of the container's
-    volumes. HOST:DIR is a folder of a host; if DIR does not begin with `/`, it is
-    below the home folder. While the host is unreachable, programs get errors
-    instead of hanging; later the folder works again.
+    volumes. HOST:DIR is a folder of a host, without a `/` at its beginning below the home folder.
+    While the host is unreachable, programs get errors instead of hanging; later it works again.
 
     Without LOCAL, the mounts are listed.
 
@@ -159,6 +149,7 @@ def mount(
         jlr mount --unmount ~/proj                   # also a dead one
         jlr mount --unmount --all
     """
+    read_only, unmounts = options.pop("read_only"), options.pop("unmounts")
     usage = "`jlr mount --unmount LOCAL`"
     if unmounts:
         if source is not None or read_only:

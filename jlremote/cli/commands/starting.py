@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 )
 @shared.jupyter_option(
     "--server PORT",
-    "Use the server on this port, if several run there.",
+    "Use this server, if several run there.",
     type=shared.port,
 )
 @shared.shared_option
@@ -99,7 +99,6 @@ def start(
         jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter
         jlr start hpc work --renew                           # a second job, after this one
         jlr start dgx cont1 --no-browser --json | jq -r .url
-        jlr start dgx cont1 --image torch --dry-run
     """
     if renew:
         _renew(options | {"dry_run": dry_run, "sync": sync}, context)

@@ -50,7 +50,6 @@ def show_config(
         jlr config                        # what is set for every host
         jlr config dgx --all              # every option, with what holds for dgx
         jlr config dgx --json | jq '.[] | select(.option == "image")'
-        cat "$(jlr config --path)"
     """
     from jlremote.laptop import paths
     from jlremote.laptop.settings import settings

@@ -153,7 +153,6 @@ def logs(context: Context, /, *, session: str | None, **options: Any) -> None:
     Examples:
         jlr logs
         jlr logs --tail 1000 dgx/cont1 | grep -i error
-        jlr logs cont1 --since 2h
         jlr logs cont1 --container            # what the container's own program wrote
         jlr logs -f dgx/train-3f2a            # a job's output
     """
@@ -184,7 +183,6 @@ def job_logs(context: Context, /, *, job: str | None, **options: Any) -> None:
     Examples:
         jlr job logs
         jlr job logs -f dgx/train-3f2a
-        jlr job logs sweep --tail 20
     """
     from jlremote.hosts.requests import LogRequest
     from jlremote.jobs import known_jobs

@@ -51,7 +51,9 @@ creation_options = options(
         shell_complete=candidates.images,
     ),
     _container("--image-folder FOLDER", "With --runtime apptainer: the host's folder for images."),
-    _repeated("-v --volume SOURCE:TARGET", "Mount a host's `~/folder` or volume.", common=True),
+    _repeated(
+        "-v --volume SOURCE:TARGET", "Mount a folder (`~/...`) or volume of the host.", common=True
+    ),
     _repeated("-e --env NAME[=VALUE]", "Set a variable; without VALUE, copy this machine's."),
     _repeated(
         "--env-file FILE",
@@ -139,7 +141,7 @@ reach_option = _cluster(
 launcher_options = options(
     _cluster(
         "--array INDICES",
-        "A job for each index: NAME-0 …; $SLURM_ARRAY_TASK_ID has it.",
+        "Jobs NAME-0 … for 0-7, told apart by $SLURM_ARRAY_TASK_ID.",
     ),
     _cluster(
         "--launcher",
@@ -210,10 +212,7 @@ def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]
 
 
 def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
-    """Refuse flags for a new container where none is created; settings are left alone.
-
-    `without` is the option because of which none is created, and `but` have a meaning even so.
-    """
+    """Refuse flags (not settings) of a new container, `but` some, as `without` creates none."""
     names = (name for name in _NEW_CONTAINER if name not in but)
     why = f"is for a new container, and `{without}` creates none"
     _refuse(options, names, why, "leave out one of the two")
