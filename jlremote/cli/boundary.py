@@ -38,9 +38,15 @@ def run() -> int:
         status = jlr.main(prog_name="jlr", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except (KeyboardInterrupt, click.Abort) as interruption:
-        # click puts its own in between
-        return _interrupted(str(interruption.__cause__ or interruption))
+    except (KeyboardInterrupt, click.Abort) as interruption:  # click puts its own in between
+        words = str(interruption.__cause__ or interruption)
+        if _as_json():
+            words = json_text(
+                {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
+            )
+        if words:
+            tell(words)
+        return EXIT_INTERRUPTED
     except BrokenPipeError:  # what is still to be written goes nowhere
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
@@ -110,15 +116,6 @@ def _as_json() -> bool:
     return "--json" in ours or "--json-lines" in ours
 
 
-def _interrupted(words: str) -> int:
-    if _as_json():
-        error = {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
-        tell(json_text(error))
-    elif words:
-        tell(words)
-    return EXIT_INTERRUPTED
-
-
 def _in_our_words(failure: click.ClickException) -> JlrError:
     has_option = getattr(failure, "option_name", None) is not None
     message = failure.message if has_option else failure.format_message()
@@ -153,10 +150,7 @@ def _resembling(typed: str, command: click.Command) -> str | None:
 
 
 def _fill_standard_streams() -> None:
-    """Open the null device in place of a stream that was closed, as by `>&-`.
-
-    Else the next file or socket would get its number, and a job's output would go there.
-    """
+    """Open the null device for a closed stream, as of `>&-`: else the next file gets its number."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import cleandoc
+from functools import wraps
+from inspect import cleandoc, signature
 from textwrap import dedent
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jlremote.cli.screen.terminal import set_colour
+from jlremote.cli.screen.terminal import AS_JSON, set_colour
 from jlremote.errors import Usage
 from jlremote.text import without_controls
 
@@ -68,46 +69,38 @@ class Invocation:
 def global_options(*, hidden: bool = False) -> list[click.Option]:
     """Return new options, whose values go to the call's `Invocation`."""
 
-    def made(
-        *names: str, callback: Any = _keep, variable: str | None = None, **settings: Any
-    ) -> click.Option:
-        settings |= {"callback": callback, "envvar": None if hidden else variable}
-        return click.Option(names, expose_value=False, hidden=hidden, **settings)
+    def made(names: str, text: str, callback: Any = _keep, **settings: Any) -> click.Option:
+        kept = {"help": text, "callback": callback, "expose_value": False, "hidden": hidden}
+        return click.Option(names.split(), default=None, **kept, **settings)
 
+    file = {"type": click.Path(exists=True, dir_okay=False), "metavar": "FILE"}
+    file["envvar"] = None if hidden else "JLR_SSH_CONFIG"
     return [
-        made(
-            "--ssh-config",
-            type=click.Path(exists=True, dir_okay=False),
-            metavar="FILE",
-            variable="JLR_SSH_CONFIG",
-            help="Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]",
-        ),
-        made("--verbose", is_flag=True, help="Show each command on the host."),
-        made("-q", "--quiet", is_flag=True, help="Show no steps."),
+        made("--ssh-config", "A file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]", **file),
+        made("--verbose", "Show each command on the host.", is_flag=True),
+        made("-q --quiet", "Show no steps.", is_flag=True),
         made(
             "--no-input",
+            "Ask nothing: a login that needs an answer fails with exit code 4, and what ends or "
+            "deletes work wants `--yes`. [env: JLR_NO_INPUT]",
             is_flag=True,
-            variable="JLR_NO_INPUT",
-            help="Ask nothing: a login that needs an answer fails with exit code 4, and what "
-            "ends or deletes work wants `--yes`. [env: JLR_NO_INPUT]",
+            envvar=None if hidden else "JLR_NO_INPUT",
         ),
         made(
             "--leash",
-            callback=_leash,
+            "Allow only what an agent may do in this session; refuse all else. [env: JLR_LEASH]",
+            _leash,
             metavar="SESSION",
-            help="Allow only what an agent may do in this session; refuse all else. "
-            "[env: JLR_LEASH]",
         ),
         made(
             "--color",
-            callback=lambda _context, _option, value: set_colour(value or "auto"),
+            "Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
+            lambda _context, _option, value: set_colour(value or "auto"),
             type=click.Choice(("auto", "always", "never")),
-            help="Print colours. Default: on a terminal. [env: NO_COLOR, FORCE_COLOR]",
         ),
         made(
             "--remember/--no-remember",
-            default=None,
-            help="Keep passwords in the keychain. Default: ask once.",
+            "Keep passwords in the keychain. Default: ask once.",
         ),
     ]
 
@@ -205,12 +198,11 @@ def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]
 
 
 class Option(click.Option):
-    """An option under a heading of its command's help: one of `GROUPS`, or none.
+    """An option under a heading of `GROUPS`, or none; if `common`, it is in `-h`, too."""
 
-    What is `common` is in the help of `-h`, too; of a command with few options, all are.
-    """
-
-    def __init__(self, *declarations: Any, group: str, common: bool, **settings: Any) -> None:
+    def __init__(
+        self, *declarations: Any, group: str = "", common: bool = False, **settings: Any
+    ) -> None:
         super().__init__(*declarations, **settings)
         self.group, self.common = group, common
 
@@ -271,11 +263,8 @@ class Command(click.Command):
 
     context_class = CommandContext
     examples: Sequence[str] = ()  # lines to copy; what follows a `#` is a comment
-    # Whether what follows `--` is a command for the host, `command`.
-    takes_command = False
-    # Whether what follows its one argument is a command, too, as with ssh: the words are one line
-    # for the shell there.
-    takes_line = False
+    takes_command = False  # what follows `--` is a command for the host, `command`
+    takes_line = False  # what follows its argument `where` is a line for the shell there, as of ssh
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         keep_words(ctx, args)
@@ -287,10 +276,7 @@ class Command(click.Command):
                 parser.allow_interspersed_args = False
                 _, behind, _ = parser.parse_args(args[:at])
                 parsed, behind, _ = parser.parse_args(behind)
-                arguments = (
-                    one.name or "" for one in self.params if isinstance(one, click.Argument)
-                )
-                if isinstance(parsed.get(next(arguments)), str):
+                if isinstance(parsed.get("where"), str):
                     at -= len(behind) + 1
                     words = ["sh", "-c", " ".join(args[at:])]
             rest = super().parse_args(ctx, args[:at])
@@ -356,19 +342,34 @@ class Command(click.Command):
         write_lines(formatter, "Examples", self.examples)
 
 
-def command(
-    name: str, *, takes_command: bool = False, takes_line: bool = False
-) -> Callable[[Callable[..., Any]], Command]:
-    """Decorate a function, which takes the `Invocation` and the options, as a command.
+def keep_json(context: click.Context, _option: click.Parameter, value: bool) -> bool:
+    """Keep for `terminal.as_json` whether an option for JSON is given, and return its value."""
+    context.meta[AS_JSON] = value or context.meta.get(AS_JSON, False)
+    return value
 
-    Its docstring is the help, with lines to copy below `Examples:`. It takes the global options
-    after its name, too. They are hidden there, so that its help shows only its own. A letter that
-    the command has given another meaning keeps that one.
+
+def command(
+    name: str, *, json: str = "", takes_command: bool = False, takes_line: bool = False
+) -> Callable[[Callable[..., Any]], Command]:
+    """Decorate a function as a command: it takes the `Invocation` or its `context`, and options.
+
+    Its docstring is the help, with lines to copy below `Examples:`. `json` is the help of `--json`,
+    if it has that. It takes the global options after its name, too; they are hidden there. A letter
+    that the command has given another meaning keeps that one.
     """
 
     def decorate(function: Callable[..., Any]) -> Command:
         text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
-        made = click.command(name, cls=Command, help=text)(click.pass_obj(function))
+        first = next(iter(signature(function).parameters))
+
+        @wraps(function)
+        def called(invocation: Invocation, /, **options: Any) -> Any:
+            return function(invocation.context() if first == "context" else invocation, **options)
+
+        made = click.command(name, cls=Command, help=text)(click.pass_obj(called))
+        if json:
+            kept: dict[str, Any] = {"expose_value": False, "callback": keep_json}
+            made.params.append(Option(["--json"], is_flag=True, help=json, **kept))
         made.examples = dedent(examples).splitlines()
         made.takes_command, made.takes_line = takes_command, takes_line
         taken = {letter for parameter in made.params for letter in parameter.opts}

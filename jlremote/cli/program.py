@@ -26,8 +26,8 @@ from jlremote.text import closest
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# By heading and name: the module in `commands`, none for a group, and the line in the help; it is
-# imported only when the command is called.
+# By heading and name: the module in `commands`, none for a group, and the line in the help.
+# A command without a heading is hidden.
 COMMANDS = {
     "Sessions": {
         "start": ("starting", "Start or reuse a session and open it."),
@@ -65,7 +65,7 @@ COMMANDS = {
     },
     "": {
         "proxy": ("clients", "Connect an ssh client with a session; ssh runs it."),
-        "mcp": ("agents", "Give an agent tools for a session; its program runs this."),
+        "mcp": ("this_machine", "Give an agent tools for a session; its program runs this."),
     },
 }
 GROUPS = {
@@ -90,7 +90,7 @@ GROUPS = {
         "lab": ("clients", "Run JupyterLab here on a session's kernels."),
         "kernels": ("clients", "Install a session's kernels in Jupyter here."),
     },
-    "agent": {"install": ("agents", "Write a skill file for a coding agent, or print it.")},
+    "agent": {"install": ("this_machine", "Write a skill file for a coding agent, or print it.")},
     "config": {
         "show": ("this_machine", "Show the settings and the source of each."),
         "set": ("this_machine", "Change a setting."),
@@ -139,15 +139,11 @@ DESTRUCTIVE = {
     *("stop", "restart", "rm", "disconnect", "job stop", "job rm"),
     *("image rm", "image prune"),
 }
-# What a group means that is called without one of its commands.
-_DEFAULTS = {"config": "show"}
+_DEFAULTS = {"config": "show"}  # what a group means that is called without one of its commands
 
 
 class LazyGroup(click.Group):
-    """A group whose commands, help and completion come from the tables.
-
-    `path` has the words before its commands, without `jlr`. A command without a heading is hidden.
-    """
+    """A group made from the tables; `path` has the words before its commands, without `jlr`."""
 
     context_class = CommandContext
 

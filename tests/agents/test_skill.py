@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from jlremote.cli.commands import agents
+from jlremote.cli.commands import this_machine
 from jlremote.errors import JlrError
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import Result, wait_until
 from tests.sessions.parts import started
 
-LINES = [line for line in agents.skill().splitlines() if line.startswith("jlr ")]
+LINES = [line for line in this_machine.skill().splitlines() if line.startswith("jlr ")]
 
 
 def test_each_command_of_the_file_does_what_it_says_on_the_leash(
@@ -57,15 +57,15 @@ def test_each_command_of_the_file_does_what_it_says_on_the_leash(
 
 
 def test_the_file_is_short_and_is_written_only_over_one_of_its_own(tmp_path: Path) -> None:
-    assert len(agents.skill().splitlines()) <= 150
-    assert agents.skill().startswith("---\nname: jlr\ndescription: ")
-    for agent, folder in agents.FOLDERS.items():
-        path = agents.write_skill(agent, tmp_path)
+    assert len(this_machine.skill().splitlines()) <= 150
+    assert this_machine.skill().startswith("---\nname: jlr\ndescription: ")
+    for agent, folder in this_machine.AGENTS.items():
+        path = this_machine.write_skill(agent, tmp_path)
         assert path == tmp_path / folder / "skills/jlr/SKILL.md"
         path.write_text("changed\n" + path.read_text())
-        agents.write_skill(agent, tmp_path)
-        assert path.read_text() == agents.skill()
+        this_machine.write_skill(agent, tmp_path)
+        assert path.read_text() == this_machine.skill()
         path.write_text("mine")
         with pytest.raises(JlrError, match="was not written by jlr"):
-            agents.write_skill(agent, tmp_path)
+            this_machine.write_skill(agent, tmp_path)
         assert path.read_text() == "mine"

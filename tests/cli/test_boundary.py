@@ -1,8 +1,10 @@
 """Every failure is one clear message on stderr and one exit code; no secret is logged."""
 
+import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -43,9 +45,7 @@ def test_each_kind_of_error_has_its_exit_code(
         assert outcome.stderr == "error: it failed\nhint: mend it\n"
 
 
-def test_the_log_has_neither_arguments_nor_variables(
-    jlr: Jlr, workflows: Workflows, laptop: Path
-) -> None:
+def test_a_log_has_no_arguments_or_variables(jlr: Jlr, workflows: Workflows, laptop: Path) -> None:
     url = "http://127.0.0.1:1/?token=5ec2e7"
     workflows.will("sessions.start.start", KeyError(f"password='hunter2' at {url}"))
     outcome = jlr("start", "dgx", "--env", "HF=s3same", "--no-input")
@@ -73,40 +73,89 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
 
 
 @pytest.mark.parametrize(
-    ("argv", "message", "hint"),
+    ("line", "message", "hint"),
     [
-        (("strat",), "no such command `strat`", "did you mean `jlr start`?"),
-        (("xyzzy",), "no such command `xyzzy`", "`jlr --help` lists the commands"),
-        (("top",), "no such command `top`", "did you mean `jlr gpus`?"),
-        (("unmout",), "no such command `unmout`", "`jlr --help` lists the commands"),
-        (("start", "dgx", "--imag", "x"), "no such option `--imag`", "did you mean `--image`?"),
-        (("start", "dgx", "--port", "abc"), "`abc` is not a port (1-65535)", "`jlr start -h`"),
+        ("strat", "no such command `strat`", "did you mean `jlr start`?"),
+        ("xyzzy", "no such command `xyzzy`", "`jlr --help` lists the commands"),
+        ("top", "no such command `top`", "did you mean `jlr gpus`?"),
+        ("unmout", "no such command `unmout`", "`jlr --help` lists the commands"),
+        ("start dgx --imag x", "no such option `--imag`", "did you mean `--image`?"),
+        ("start dgx --port abc", "`abc` is not a port (1-65535)", "`jlr start -h`"),
         # what destroys is not offered
-        (("stop", "--remov"), "no such option `--remov`", "`jlr stop -h`"),
-        (("logs", "--tail", "x"), ": `x` is not a whole number of at least 0", "`jlr logs -h`"),
-        (("gpus", "x", "--watch", "nan"), "`nan` is not a number from 0.1 to 3600", "`jlr gpus"),
-        (("shell", "x", "--detach-keys", "c-p"), "`--detach-keys` cannot be `c-p`", "ctrl-p"),
-        (("start", "dgx", "--gpus", ""), "`--gpus` has no value", "leave it out"),
-        (("start", "x", "--env-file", "/"), "`--env-file`: `/` is a directory", "jlr start -h"),
-        (("stop", "--al"), "no such option `--al`", "`jlr stop -h`"),
-        (("start", "x", "--prune"), "no such option `--prune`", "`jlr start -h` shows"),
-        (("start", "--image"), "`--image` requires an argument", "`jlr start -h` shows"),
-        (("run", "x", "--imag", "y", "ls"), "no such option `--imag`", "did you mean `--image`?"),
-        (("run", "x", "ls", "-l"), "no such option `-l`", "after `--`: `jlr run … -- COMMAND`"),
-        (("exec", "-k", "ir", "--notebook", "a.ipynb"), "are two kernels", "leave out one"),
+        ("stop --remov", "no such option `--remov`", "`jlr stop -h`"),
+        ("stop --al", "no such option `--al`", "`jlr stop -h`"),
+        ("start x --prune", "no such option `--prune`", "`jlr start -h` shows"),
+        ("logs --tail x", ": `x` is not a whole number of at least 0", "`jlr logs -h`"),
+        ("gpus x --watch nan", "`nan` is not a number from 0.1 to 3600", "`jlr gpus"),
+        ("shell x --detach-keys c-p", "`--detach-keys` cannot be `c-p`", "ctrl-p"),
+        ("start dgx --gpus ''", "`--gpus` has no value", "leave it out"),
+        ("start x --env-file /", "`--env-file`: `/` is a directory", "jlr start -h"),
+        ("start --image", "`--image` requires an argument", "`jlr start -h` shows"),
+        ("run x --imag y ls", "no such option `--imag`", "did you mean `--image`?"),
+        ("run x ls -l", "no such option `-l`", "after `--`: `jlr run … -- COMMAND`"),
+        ("run dgx", "the command is missing", "`jlr run dgx … -- COMMAND`"),
+        ("run h --detach-keys ctrl-a -- ls", "`--detach-keys` needs `-t`", "Ctrl-C asks"),
+        ("run h --slurm --label -- ls", "`--label` needs a launcher", "--launcher srun"),
+        ("run h --slurm --launcher none --label -- ls", "needs a launcher", "--launcher srun"),
+        ("run h --slurm --gpus 1 -- ls", "`--gpus` is not for a cluster", "--gres gpu:N"),
+        ("run h --slurm --sudo -- ls", "without a container engine", "leave out `--runtime`"),
+        ("run h --slurm --in c -- ls", "`--in` and `--slurm` cannot be", "one of the two"),
+        ("run h --in c -v /a:/b -- ls", "`--in` creates none", "one of the two"),
+        ("forward 0", "`0` is not a port (1-65535)", "`jlr forward -h`"),
+        ("forward abc:1", "`abc` is not a port", "`jlr forward -h`"),
+        ("forward c x", "`x` is not a port", "`jlr forward -h`"),
+        ("forward 1 --remove 2", "already names the port", "`jlr forward SESSION --remove 2`"),
+        ("forward c 1 --remove 2", "already names the port", "`jlr forward c --remove 2`"),
+        ("forward c --host", "`--host` needs a port", "as in `jlr forward 5432 --host`"),
+        ("forward c 6006 --auto", "`--auto` and `PORT` cannot be combined", "one of the two"),
+        ("forward --auto --remove 6", "`--auto` and `--remove` cannot", "one of the two"),
+        ("output --save x.ipynb -f", "`--save` and `--follow` cannot", "one of the two"),
+        ("output --save x.ipynb --tail 2", "`--save` and `--tail` cannot", "one of the two"),
+        ("output --force", "`--force` is for `--save`", "add `--save"),
+        ("exec", "one of `-c CODE` and FILE is needed", "`jlr exec -c 1+1`"),
+        ("exec c x.py -c 1", "one of `-c CODE` and FILE is needed", "`jlr exec -c 1+1`"),
+        ("exec -c 1 --out missing", "`missing` does not exist", "`jlr exec -h`"),
+        ("exec -c 1 --timeout soon", "`--timeout`", "30m"),
+        ("exec -k ir --notebook a.ipynb", "are two kernels", "leave out one"),
+        ("doctor --report here.ipynb", "`here.ipynb` exists already", "name a new file"),
     ],
 )
 def test_usage_errors_have_the_form_of_all_errors(
-    argv: tuple[str, ...], message: str, hint: str, jlr: Jlr
+    line: str, message: str, hint: str, jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
-    outcome = jlr(*argv)
-    error, *usage, told = outcome.stderr.splitlines()
-    assert outcome.code == 2
-    assert [line[:11] for line in usage] == ["usage: jlr "] * (argv[0] != "config")
+    (laptop / "here.ipynb").touch()
+    with contextlib.chdir(laptop):
+        outcome = jlr(*shlex.split(line))
+    error, usage, told = outcome.stderr.splitlines()
+    assert (outcome.code, outcome.stdout, workflows.calls) == (2, "", [])
+    assert usage.startswith("usage: jlr ")
     assert error.startswith("error: ")
     assert message in error
     assert told.startswith("hint: ")
     assert hint in told
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("run h --launcher srun -- ls", "`--launcher` needs `--slurm`"),
+        ("run h --cancel-on-interrupt -- ls", "`--cancel-on-interrupt` needs `--slurm`"),
+        ("image login dgx --forget --keep", "`--forget` goes with neither"),
+        ("image login dgx --forget --password-stdin", "`--forget` goes with neither"),
+        ("output --save missing/x.ipynb", "there is no folder `missing`"),
+        ("output --save pyproject.toml", "`pyproject.toml` exists"),
+        ("start h c extra", "unexpected argument `extra`"),
+        ("start h c -- --cap-add A alpine", "unexpected argument `alpine`"),
+        ("start h c -- --name other", "`--name` cannot be given after `--`"),
+        ("start h c -- --entrypoint=sh", "`--entrypoint` cannot be given after `--`"),
+    ],
+)
+def test_a_wrong_call_reaches_no_workflow(
+    line: str, message: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    outcome = jlr(*line.split())
+    assert (outcome.code, outcome.stdout, workflows.calls) == (2, "", [])
+    assert message in outcome.stderr
 
 
 @pytest.mark.parametrize("argv", [("start", "a b", "c1"), ("list", "a b"), ("gpus", "a b")])
@@ -124,9 +173,10 @@ def test_what_is_no_host_is_refused_before_a_link_begins(argv: tuple[str, ...], 
         (("list", "dgx"), errors.JlrError("it failed"), "it failed", 1),
         (("--verbose", "stop", "--all"), KeyboardInterrupt(), "interrupted", 130),
         (("list",), KeyError("odd"), "KeyError: 'odd'", 3),
-        (("start", "dgx", "--port", "x"), None, "`x` is not a port", 2),
         (("strat",), None, "no such command `strat`", 2),
         (("--json", "ls"), None, "no such option `--json`", 2),
+        (("exec", "x.py"), None, "cannot read `x.py`: no such file", 6),
+        (("run", "dgx", "a.ipynb", "-t"), None, "`-t` and `--json` cannot be combined", 2),
     ],
 )
 def test_an_error_under_json_is_one_object_on_stderr(
@@ -148,9 +198,7 @@ def test_an_error_under_json_is_one_object_on_stderr(
     assert jlr("shell", "--", "--json").stderr.startswith("error: ")  # that one is not jlr's
 
 
-def test_an_interrupt_during_the_first_imports_exits_with_130(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupt_during_first_imports_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     class Pressed:
         """Stands in the way of one module, as Ctrl-C while it loads."""
 

@@ -66,15 +66,10 @@ def test_the_list_has_the_jobs_of_sessions_on_a_cluster(jlr: Jlr, workflows: Wor
     heading, first, second = jlr("list").stdout.splitlines()
     at = heading.index("JOB")
     assert (first[at:], second[at:]) == ("-", "12, on node1, 1h30m left")
-
-
-def test_an_empty_list_names_the_command_that_starts_a_session(
-    jlr: Jlr, workflows: Workflows
-) -> None:
     workflows.will("listing.listing.reports", [])
-    outcome = jlr("list")
-    assert (outcome.code, outcome.stdout) == (0, "")
-    assert "`jlr start --help` says how to start one" in outcome.stderr
+    empty = jlr("list")
+    assert (empty.code, empty.stdout) == (0, "")
+    assert "`jlr start --help` says how to start one" in empty.stderr
 
 
 @pytest.mark.parametrize(
@@ -165,9 +160,7 @@ def test_under_json_stdout_is_one_value_and_stderr_empty(
     assert json.loads(outcome.stdout) == json.loads(json.dumps(told))
 
 
-def test_under_json_what_was_stopped_is_told_beside_the_error(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_under_json_what_stopped_is_told_beside_the_error(jlr: Jlr, workflows: Workflows) -> None:
     def stop_all(*_: object) -> Iterator[StopReport]:
         yield STOPPED
         raise Busy("`lab/b` is busy", hint="wait")
@@ -179,20 +172,15 @@ def test_under_json_what_was_stopped_is_told_beside_the_error(
     assert (outcome.code, json.loads(outcome.stderr)) == (7, error)
 
 
-@pytest.mark.parametrize(
-    ("short", "story", "answer"),
-    [
-        (("ls",), "listing.listing.reports", []),
-        (("ps",), "listing.listing.reports", []),
-        (("runs",), "jobs.known_jobs.listed", []),
-        (("images", "dgx"), "images.save.images", []),
-    ],
-)
-def test_short_words_stand_for_lists(
-    short: tuple[str, ...], story: str, answer: list[str], jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will(story, answer)
-    assert jlr(*short, "--json").stdout == "[]\n"
+def test_short_words_stand_for_lists(jlr: Jlr, workflows: Workflows) -> None:
+    for short, story in (
+        ("ls", "listing.listing.reports"),
+        ("ps", "listing.listing.reports"),
+        ("runs", "jobs.known_jobs.listed"),
+        ("images dgx", "images.save.images"),
+    ):
+        workflows.will(story, [])
+        assert jlr(*short.split(), "--json").stdout == "[]\n"
 
 
 def test_help_of_a_command_is_its_help(jlr: Jlr) -> None:

@@ -127,7 +127,6 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr start dgx ", ["cont1", "twin"]),
         ("jlr --verbose --no-input start dgx c", ["cont1"]),
         ("jlr open ", ["cont1", "cont2", "gpu.lab.org/twin", "dgx/twin"]),
-        ("jlr stop c", ["cont1", "cont2"]),
         ("jlr list dgx/", ["dgx/cont1", "dgx/twin"]),
         ("jlr shell d", ["dgx/cont1", "dgx/twin", "dgx", "dgx-old"]),
         (
@@ -139,7 +138,6 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr completion ", ["bash", "zsh", "fish", "powershell"]),
         ("jlr run dgx --in ", ["cont1", "twin"]),
         ("jlr exec /etc/host.c", ["/etc/host.conf"]),
-        ("jlr run --in c", ["cont1", "cont2"]),
         ("jlr run login --image x --in c", ["cont2"]),
         ("jlr run login --in=c", ["--in=cont2"]),
         ("jlr start dgx --image ", []),
@@ -147,9 +145,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr start dgx --gpus=a", ["--gpus=auto", "--gpus=all"]),
     ],
 )
-def test_a_line_completes_to_its_candidates(
-    line: str, candidates: list[str], complete: Complete
-) -> None:
+def test_a_line_has_its_candidates(line: str, candidates: list[str], complete: Complete) -> None:
     assert complete(line) == candidates
 
 
@@ -252,14 +248,9 @@ def shell(
 
 TYPED = {
     "jlr disc\t": "jlr disconnect",
-    "jlr start log\t": "jlr start login",
     "jlr start me@log\t": "jlr start me@login",
-    "jlr start dgx con\t": "jlr start dgx cont1",
-    "jlr open c\t": "jlr open cont1",
     "jlr open dgx/\t": "jlr open dgx/cont1",
-    "jlr start dgx --runtime do\t": "jlr start dgx --runtime docker",
     "jlr start dgx --runtime=do\t": "jlr start dgx --runtime=docker",
-    "jlr stop --con\t": "jlr stop --container",
     "jlr --ssh-config /etc/host.c\t": "jlr --ssh-config /etc/host.conf",
     "jlr cp con\t": "jlr cp cont1:",
     "jlr cp /etc/host.c\t": "jlr cp /etc/host.conf",

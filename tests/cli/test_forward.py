@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,53 +20,25 @@ CLOSED = PortReport(7860, 7860, "closed", None, "nothing listens on port 7860 of
 
 
 @pytest.mark.parametrize(
-    ("argv", "session", "port", "options"),
+    ("line", "place", "options"),
     [
-        (("6006",), None, 6006, {}),
-        (("8080:6006",), None, 6006, {"exact": 8080}),
-        (("cont1", "6006"), "cont1", 6006, {}),
-        (("cont1", "8080:6006"), "cont1", 6006, {"exact": 8080}),
-        (("6006", "7860"), "6006", 7860, {}),
-        (("5432", "--host"), None, 5432, {"on_host": True}),
+        ("6006", (None, 6006), {}),
+        ("8080:6006", (None, 6006), {"exact": 8080}),
+        ("cont1 6006", ("cont1", 6006), {}),
+        ("cont1 8080:6006", ("cont1", 6006), {"exact": 8080}),
+        ("6006 7860", ("6006", 7860), {}),
+        ("5432 --host", (None, 5432), {"on_host": True}),
     ],
 )
 def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
-    argv: tuple[str, ...],
-    session: str | None,
-    port: int,
-    options: dict[str, object],
-    jlr: Jlr,
-    workflows: Workflows,
+    line: str, place: tuple[Any, int], options: dict[str, object], jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("sessions.further_ports.add", TENSORBOARD)
-    outcome = jlr("forward", *argv)
+    outcome = jlr("forward", *line.split())
     assert (outcome.code, outcome.stdout) == (0, "http://127.0.0.1:6007/\n")
     [(_, arguments, told)] = workflows.calls
-    assert arguments[:2] == (session, port)
+    assert arguments[:2] == place
     assert told == {"exact": None, "on_host": False, **options}
-
-
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        (("0",), "`0` is not a port (1-65535)"),
-        (("70000:5",), "`70000` is not a port"),
-        (("abc:1",), "`abc` is not a port"),
-        (("cont1", "x"), "`x` is not a port"),
-        (("1", "--remove", "2"), "`jlr forward SESSION --remove 2`"),
-        (("cont1", "1", "--remove", "2"), "`jlr forward cont1 --remove 2`"),
-        (("cont1", "--host"), "`--host` needs a port"),
-        (("cont1", "6006", "--auto"), "`--auto` and `PORT` cannot be combined"),
-        (("--auto", "--remove", "6006"), "`--auto` and `--remove` cannot be combined"),
-    ],
-)
-def test_an_invalid_port_is_a_usage_error(
-    argv: tuple[str, ...], told: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    outcome = jlr("forward", *argv)
-    assert outcome.code == 2
-    assert told in outcome.stderr
-    assert not workflows.calls
 
 
 def test_a_terminal_shows_the_ports_own_name_and_the_address_for_other_cases(

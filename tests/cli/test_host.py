@@ -36,9 +36,7 @@ def examined(_request: DoctorRequest, _context: object, tell: Callable[[Finding]
     return VERDICT
 
 
-def test_the_doctor_prints_findings_advice_and_untried_checks(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_doctor_prints_findings_advice_and_untried_checks(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("doctor.doctor.doctor", examined)
     outcome = jlr("doctor", "dgx", "--image", "torch")
     assert outcome.code == 1
@@ -75,15 +73,6 @@ def test_a_report_is_shown_and_written(jlr: Jlr, workflows: Workflows, tmp_path:
     assert f"wrote `{file}`" in outcome.stderr
 
 
-def test_a_report_replaces_no_file(jlr: Jlr, workflows: Workflows, tmp_path: Path) -> None:
-    file = tmp_path / "report.txt"
-    file.write_text("mine", encoding="utf-8")
-    outcome = jlr("doctor", "--report", str(file))
-    assert outcome.code == 2
-    assert file.read_text(encoding="utf-8") == "mine"
-    assert not workflows.calls
-
-
 @pytest.mark.parametrize("decision", [True, False])
 def test_a_terminal_confirms_that_a_report_is_written(
     decision: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -106,7 +95,7 @@ def gpus() -> Inventory:
     return inventory([row(0, used=5009), row(1)], processes=process(0))
 
 
-def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
+def test_watched_gpus_in_a_pipe_are_tables_one_after_another(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("gpus.host_gpus.watch", [gpus(), gpus()])
@@ -115,9 +104,7 @@ def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
     assert workflows.arguments("gpus.host_gpus.watch")[1] == 0.5
 
 
-def test_a_watched_pool_tells_once_what_a_driver_complains_of(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_a_watched_pool_tells_a_drivers_complaint_once(jlr: Jlr, workflows: Workflows) -> None:
     silent = PoolAnswer("dgx", gpus().unanswered("`nvidia-smi` on `dgx` did not answer"))
     workflows.will("gpus.host_gpus.watch_pool", [[silent], [silent]])
     outcome = jlr("gpus", "@lab", "--watch")
@@ -146,14 +133,6 @@ def test_the_engine_is_that_of_the_flags_or_of_the_settings(
     assert workflows.arguments("images.pull.push")[3] == engine
     workflows.calls.clear()
     assert jlr("image", "pull", "dgx", "me/torch", "--runtime", "none").code == 2
-    assert not workflows.calls
-
-
-@pytest.mark.parametrize("other", ["--keep", "--password-stdin"])
-def test_a_key_cannot_be_forgotten_and_given_at_once(
-    other: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    assert jlr("image", "login", "dgx", "--forget", other).code == 2
     assert not workflows.calls
 
 

@@ -81,9 +81,7 @@ def test_a_host_key_question_takes_only_a_whole_word_or_the_fingerprint(
 
 @pytest.mark.parametrize("terminal", [("remember", "Keep it in the keyring?")], indirect=True)
 @pytest.mark.parametrize(("typed", "answer"), [("Yes", "yes"), ("", "no")])
-def test_a_password_is_remembered_only_after_yes(
-    typed: str, answer: str, terminal: Terminal
-) -> None:
+def test_a_password_is_kept_only_after_yes(typed: str, answer: str, terminal: Terminal) -> None:
     terminal.wait_for("(y/N) ")
     terminal.type(typed + "\n")
     assert terminal.result()[0] == f'"{answer}"\n'
@@ -180,9 +178,7 @@ def test_only_a_tilde_at_the_beginning_of_a_line_begins_an_escape(
     assert (out.decode(), escapes.hung_up) == (sent, hung_up)
 
 
-def test_bytes_of_the_host_reach_both_streams_unchanged(
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
+def test_bytes_of_a_host_reach_streams_unchanged(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     terminal = LocalTerminal()
     terminal.show("stdout", b"\x00\xff\r\n")
     terminal.show("stderr", b"\x1b[2J")
@@ -203,14 +199,10 @@ def python(script: str, **streams: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(argv, stderr=subprocess.PIPE, timeout=60, **streams)
 
 
-def test_piped_input_has_no_escapes_and_no_terminal() -> None:
+def test_piped_input_has_no_escapes_and_no_terminal_and_a_closed_one_is_empty() -> None:
     done = python(TYPED, input=b"~.\n~~\xff", stdout=subprocess.PIPE)
     assert done.stdout == b"None [b'~.\\n~~\\xff', b'']\n"
-
-
-def test_a_closed_stdin_is_an_empty_input() -> None:
-    closed = "import os; os.close(0)\n"
-    done = python(closed + TYPED, input=b"", stdout=subprocess.PIPE)
+    done = python(f"import os; os.close(0)\n{TYPED}", input=b"", stdout=subprocess.PIPE)
     assert done.stdout == b"None [b'']\n"
 
 

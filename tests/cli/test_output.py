@@ -110,26 +110,6 @@ def test_a_copy_is_told_with_what_is_in_it(jlr: Jlr, workflows: Workflows, tmp_p
     assert told == {"file": str(copy), "notebook": "work/a.ipynb"} | counts
 
 
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (("--save", "x.ipynb", "-f"), "cannot be combined"),
-        (("--save", "x.ipynb", "--tail", "2"), "cannot be combined"),
-        (("--force",), "`--force` is for `--save`"),
-        (("--save", "missing/x.ipynb"), "there is no folder `missing`"),
-        (("--save", "here.ipynb"), "`here.ipynb` exists"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_before_the_host_is_asked(
-    argv: tuple[str, ...], words: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("here.ipynb").touch()
-    outcome = jlr("output", *argv)
-    assert (outcome.code, outcome.stdout) == (2, "")
-    assert words in outcome.stderr
-
-
 WATCHED = """
 from jlremote.cli.screen.program_output import CellOutput
 from jlremote.cli.screen.terminal import set_colour, tell
@@ -155,9 +135,7 @@ def test_a_terminal_has_the_line_that_is_written_drawn_over() -> None:
     )
 
 
-def test_signs_that_the_output_has_no_code_for_are_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_signs_that_the_output_lacks_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(binary := io.BytesIO(), "latin-1"))
     CellOutput().show([Line("text", "é ✓ \udc80")])
     assert binary.getvalue() == b"\xe9 ? \\x80\n"
@@ -204,20 +182,3 @@ def test_events_are_a_line_each_and_an_error_is_an_object(jlr: Jlr, workflows: W
     assert first["content"]["execution_count"] == 3
     assert second == {"event": "stream", "run": "r1", "content": {"name": "stdout", "text": "a"}}
     assert json.loads(outcome.stderr)["exit"] == 7
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "message"),
-    [
-        ((), 2, "one of `-c CODE` and FILE is needed"),
-        (("cont1", "x.py", "-c", "1"), 2, "one of `-c CODE` and FILE is needed"),
-        (("x.py",), 6, "cannot read `x.py`: no such file"),
-        (("-c", "1", "--out", "missing"), 2, "`missing` does not exist"),
-        (("-c", "1", "--timeout", "soon"), 2, "`--timeout`"),
-    ],
-)
-def test_what_cannot_be_run_is_told(
-    jlr: Jlr, words: tuple[str, ...], status: int, message: str
-) -> None:
-    outcome = jlr("exec", *words)
-    assert (outcome.code, message in outcome.stderr) == (status, True), outcome

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.progress import Steps, duration
 from jlremote.jupyter.api import Kernel
 from jlremote.link.wire.states import State
@@ -40,9 +40,7 @@ def kernel(state: str, **age: float) -> Kernel:
         ((kernel("idle", hours=5), kernel("idle", hours=2, minutes=30)), "idle 2h"),
     ],
 )
-def test_kernels_are_summarized_in_few_words(
-    kernels: tuple[Kernel, ...] | None, words: str
-) -> None:
+def test_kernels_are_told_in_few_words(kernels: tuple[Kernel, ...] | None, words: str) -> None:
     assert reports.kernels_in_short(kernels) == words
 
 
@@ -59,8 +57,8 @@ def test_kernels_are_unknown_only_where_a_server_may_run(state: str) -> None:
 
 
 TABLE = """
-from jlremote.cli.screen import tables
-tables.show_table(
+from jlremote.cli.screen import reports
+reports.show_table(
     ("SESSION", "HOST", "STATE", "IMAGE"),
     [("cont1", "dgx", "up", "nvcr.io/nvidia/pytorch:24.05-py3 [bold]"), ("c", "h", "down", "x")],
 )
@@ -68,8 +66,8 @@ tables.show_table(
 
 
 ADDRESSES = """
-from jlremote.cli.screen import tables
-tables.show_table(("PORT", "HERE"), [("6006", "http://6006-cont1-dgx.localhost:6006/")])
+from jlremote.cli.screen import reports
+reports.show_table(("PORT", "HERE"), [("6006", "http://6006-cont1-dgx.localhost:6006/")])
 """
 
 
@@ -89,20 +87,18 @@ def test_addresses_are_whole_on_a_narrow_terminal() -> None:
     assert "".join(line[6:] for line in table[1:]) == "http://6006-cont1-dgx.localhost:6006/"
 
 
-def test_a_pipe_gets_every_cell_whole_and_without_colours(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    tables.show_table(("A", "STATE"), [("long\x1b[2J name\n", "up"), ("x", "down")])
+def test_a_pipe_gets_each_cell_whole_and_without_colours(capfd: pytest.CaptureFixture[str]) -> None:
+    reports.show_table(("A", "STATE"), [("long\x1b[2J name\n", "up"), ("x", "down")])
     assert capfd.readouterr().out == "A          STATE\nlong name  up\nx          down\n"
 
 
 def test_only_what_has_failed_is_red() -> None:
-    red = {state for state in State if tables.state_style(state) == "red"}
+    red = {state for state in State if reports.state_style(state) == "red"}
     assert red == {
         *(State.DOWN, State.JUPYTER_DEAD, State.CONTAINER_GONE, State.CONTAINER_STOPPED),
         *(State.RESTARTED, State.JOB_ENDED, State.TAKEN),
     }
-    assert tables.state_style("exit 1") == "red"
+    assert reports.state_style("exit 1") == "red"
 
 
 STEPS = """

@@ -265,25 +265,6 @@ def test_words_after_two_dashes_are_arguments_of_the_engine(
     assert workflows.arguments("sessions.start.start")[0] == request
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("extra",), "unexpected argument `extra`"),
-        (("--", "--cap-add", "A", "alpine"), "unexpected argument `alpine`"),
-        (("--", "--cap-add=A", "alpine"), "unexpected argument `alpine`"),
-        (("--", "--name", "other"), "`--name` cannot be given after `--`"),
-        (("--", "--entrypoint=sh"), "`--entrypoint` cannot be given after `--`"),
-    ],
-)
-def test_an_ambiguous_argument_of_the_engine_is_a_usage_error(
-    words: tuple[str, ...], complaint: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    outcome = jlr("start", "dgx", "cont1", *words)
-    assert outcome.code == 2
-    assert complaint in outcome.stderr
-    assert not workflows.calls
-
-
 def test_container_options_are_refused_without_a_container(
     jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:

@@ -41,26 +41,6 @@ def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -
     assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", facts[0]["since"])
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--detach-keys", "ctrl-a"), "`--detach-keys` needs `-t`"),
-        (("--launcher", "srun"), "`--launcher` needs `--slurm`"),
-        (("--cancel-on-interrupt",), "`--cancel-on-interrupt` needs `--slurm`"),
-        (("--slurm", "--label"), "`--label` needs a launcher"),
-        (("--slurm", "--gpus", "1"), "`--gpus` is not for a cluster"),
-        (("--slurm", "--sudo"), "`--slurm` runs the command without a container engine"),
-        (("--slurm", "--in", "cont1"), "`--in` and `--slurm` cannot be combined"),
-        (("--slurm", "--launcher", "none", "--label"), "`--label` needs a launcher"),
-    ],
-)
-def test_options_of_ranks_are_refused_where_they_mean_nothing(
-    words: tuple[str, ...], told: str, jlr: Jlr
-) -> None:
-    outcome = jlr("run", "hpc", *words, "--", "true")
-    assert (outcome.code, told in outcome.stderr) == (2, True), outcome
-
-
 HPC = """
 [defaults]
 image = "an-engines"
@@ -153,26 +133,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     assert deleted == [(at_end,)] * removed, "what it became after its wait"
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (("dgx",), "the command is missing"),
-        (("dgx", "-t", "--json", "--", "true"), "`-t` and `--json` cannot be combined"),
-        (("dgx", "--in", "cont1", "--volume", "/a:/b", "--", "true"), "`--in` creates none"),
-    ],
-)
-def test_an_invalid_job_is_refused(
-    argv: tuple[str, ...], message: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    outcome = jlr("run", *argv)
-    assert outcome.code == 2
-    assert message in outcome.stderr
-    assert not workflows.calls
-
-
-def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_a_job_is_stopped_by_name_and_has_no_container(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.known_jobs.meant", FOUND)
     workflows.will("jobs.known_jobs.stop", ["stopped", "deleted"])
     assert jlr("rm", "train").stdout == "dgx/train-3f2a: stopped, deleted\n"

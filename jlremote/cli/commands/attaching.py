@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.text import is_name, one_line
+from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -27,12 +28,11 @@ detach_keys_option = shared.session_option(
 )
 
 
-@command("job list")
+@command("job list", json="Print a JSON array.")
 @shared.optional_host_argument
 @option("--clean", "Delete your ended jobs and their output.")
 @shared.yes_option
-@shared.json_option("Print a JSON array.")
-def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> None:
+def runs(context: Context, host: str | None, clean: bool, yes: bool) -> None:
     """List the jobs, one per line: those on HOST, or on every host where this machine started one.
 
     All your jobs on a host are listed, also those that another machine started. --clean deletes
@@ -45,7 +45,6 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
     """
     from jlremote.jobs import known_jobs
 
-    context = invocation.context()
     if clean:
         for name in known_jobs.clean(host, context, yes=yes):
             context.progress.note(f"deleted {name}")
@@ -53,7 +52,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
     if as_json():
         answer_json([document(*each) for each in listed])
     elif listed:
-        tables.show_rows(listed, reports.JOBS)
+        reports.show_rows(listed, reports.JOBS)
         for where, job in listed:
             if job.detail and not job.over:
                 context.progress.note(f"`{where}/{job.name}`: {job.detail}")
@@ -63,14 +62,11 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
         context.progress.note("no jobs; `jlr run --help` says how to start one")
 
 
-@command("job attach")
+@command("job attach", json="Print the job as a JSON object at its end, its output on stderr.")
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-i --interactive", "Pass this command's stdin to the job.")
 @detach_keys_option
-@shared.json_option("Print the job as a JSON object at its end, its output on stderr.")
-def attach(
-    invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
-) -> int:
+def attach(context: Context, job: str | None, interactive: bool, detach_keys: str | None) -> int:
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
@@ -90,19 +86,18 @@ def attach(
     from jlremote.jobs import known_jobs
     from jlremote.jobs.follow import CtrlC
 
-    context, screen = invocation.context(), LocalTerminal()
+    screen = LocalTerminal()
     handle = known_jobs.find(job, context)
+    name = handle.selector
     if job is None:
-        context.progress.note(f"job {handle.selector}")
+        context.progress.note(f"job {name}")
     leaving: AbstractContextManager[None] = nullcontext()
     if not handle.job.over and screen.in_foreground:
         keys = detach_keys or "ctrl-p,ctrl-q"
         if not handle.job.terminal or screen.kind is None or as_json():
             leaving = nullcontext() if interactive else screen.leaving(keys)
             keys = "Ctrl-C" if interactive else f"Ctrl-C or {keys}"
-        context.progress.note(
-            f"{keys} leaves `{handle.selector}` running; `jlr job stop {handle.selector}` ends it"
-        )
+        context.progress.note(f"{keys} leaves `{name}` running; `jlr job stop {name}` ends it")
     with leaving:
         code, facts = show_to_its_end(
             handle, context, detach_keys, ctrl_c=CtrlC.LEAVES, gives=interactive
@@ -144,7 +139,7 @@ def document(host: str, job: Job) -> dict[str, Any]:
     return {"host": host} | job.to_json()
 
 
-@command("wait")
+@command("wait", json="Print a JSON object for each on a line, once it is done.")
 @click.argument(
     "typed", nargs=-1, metavar="[JOB|RUN|SESSION]...", shell_complete=candidates.sessions_and_jobs
 )
@@ -152,11 +147,10 @@ def document(host: str, job: Job) -> dict[str, Any]:
 @option(
     "--timeout TIME",
     "Give up after `30s`, `4m`, …, with exit code 124.",
-    type=shared.span("--timeout"),
+    type=lambda text: seconds_of(text, "`--timeout`"),
     default="off",
 )
-@shared.json_option("Print a JSON object for each on a line, once it is done.")
-def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int) -> int:
+def wait(context: Context, typed: tuple[str, ...], what: str, timeout: int) -> int:
     """Wait for the end of jobs, of runs of `jlr exec` or of sessions, by default the latest job.
 
     The exit code is the job's own, of a run 1 if its code failed; of several the highest. RUN is of
@@ -171,7 +165,7 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int
     """
     from jlremote.sessions import wait as workflow
 
-    context, codes = invocation.context(), [0]
+    codes = [0]
     waited = workflow.targets(typed, what, context)
     for one in workflow.until_done(waited, context, what, timeout):
         if as_json():
@@ -187,14 +181,12 @@ def wait(invocation: Invocation, typed: tuple[str, ...], what: str, timeout: int
 @option("-w --workdir FOLDER", "Folder to start in.")
 @option(
     "--detach-keys KEYS",
-    "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
+    "Keys that detach; the process runs on. Default: ctrl-p,ctrl-q.",
 )
-@option(
-    "--keep/--no-keep", "Keep the shell in tmux; the same command attaches. Default: over a loss."
-)
+@option("--keep/--no-keep", "Keep it in tmux; the same command attaches. Default: over a loss.")
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
-def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int:
+def shell(context: Context, /, *, name: str | None, **options: Any) -> int:
     """Open a terminal in a session's container, or run a command there.
 
     LINE is for the shell there, as with ssh, so `rsync -e "jlr shell"` and
@@ -230,4 +222,4 @@ def shell(invocation: Invocation, /, *, name: str | None, **options: Any) -> int
         why = f"invalid name `{one_line(name)}`"
         raise Usage(why, hint="use letters, digits, `_`, `.` and `-`")
     request = workflow.ShellRequest(**options, label=name or "")
-    return workflow.shell(request, screen, invocation.context())
+    return workflow.shell(request, screen, context)

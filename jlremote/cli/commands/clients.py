@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import click
@@ -10,10 +11,13 @@ import click
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
+
+if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
 
 _PROGRAM = "jlremote.cli.kernel_program"
 _ACTIONS = click.Choice(("install", "list", "remove"))
@@ -21,19 +25,13 @@ _ACTIONS = click.Choice(("install", "list", "remove"))
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 
 
-@command("open")
+@command("open", json="Print both URLs as a JSON object: `page` is for a browser, `url` else.")
 @shared.session_argument
 @click.argument("path", required=False)
 @shared.browser_options
 @shared.shared_option
-@shared.json_option("Print both URLs as a JSON object: `page` is for a browser, `url` else.")
 def open_session(
-    invocation: Invocation,
-    session: str | None,
-    path: str | None,
-    browser: str | None,
-    no_browser: bool,
-    as_shared: bool,
+    context: Context, /, *, session: str | None, path: str | None, no_browser: bool, **options: Any
 ) -> None:
     """Open a running session in the browser.
 
@@ -50,8 +48,7 @@ def open_session(
     from jlremote.laptop.typed_place import is_known_host, resolved
     from jlremote.sessions.open import address
 
-    name = shared.chosen_browser(browser, no_browser)
-    context = invocation.context()
+    name = shared.chosen_browser(options["browser"], no_browser)
     if session is not None and path is None and ("/" in session or _FILE.search(session)):
         typed = resolved(session, context.ssh_config)
         has_host = typed.host and (
@@ -59,16 +56,15 @@ def open_session(
         )
         if not typed.session and not has_host:
             session, path = None, session
-    opened, page = address(session, path, context, as_shared=as_shared)
+    opened, page = address(session, path, context, as_shared=options["as_shared"])
     answer_either(shown(page), vars(page))
     shared.follow_ports(opened.host, opened.name)
-    shared.browse(page, context, browser=name, asked=browser is not None)
+    shared.browse(page, context, browser=name, asked=options["browser"] is not None)
 
 
-@command("url")
+@command("url", json="Print all four as a JSON object: `url`, `page`, `base`, `token`.")
 @shared.session_argument
-@shared.json_option("Print all four as a JSON object: `url`, `page`, `base`, `token`.")
-def url(invocation: Invocation, session: str | None) -> None:
+def url(context: Context, session: str | None) -> None:
     """Print a session's URL and nothing else.
 
     The URL contains the token, which gives full access to the session. It is for programs, as a
@@ -82,20 +78,19 @@ def url(invocation: Invocation, session: str | None) -> None:
     """
     from jlremote.sessions.open import address
 
-    _, found = address(session, None, invocation.context())
+    _, found = address(session, None, context)
     token = parse_qs(urlsplit(found.url).query).get("token", [""])[0]
     parts = vars(found) | {"base": urljoin(found.url, "."), "token": token}
     answer_either(found.url, parts)
 
 
-@command("code")
+@command("code", json="Print the name for ssh, the folder and the command as a JSON object.")
 @shared.where_argument
 @click.argument("path", required=False)
 @option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
 @option("--print only_shown", "Print the command and open nothing.")
-@shared.json_option("Print the name for ssh, the folder and the command as a JSON object.")
 def code(
-    invocation: Invocation,
+    context: Context,
     where: str | None,
     path: str | None,
     editor: str | None,
@@ -115,7 +110,6 @@ def code(
     from jlremote.editors import code as workflow
 
     chosen = shared.setting("editor", editor=editor) or EDITORS[0]
-    context = invocation.context()
     with shared.named_as_set(None, {"editor": editor}, ("editor",)):
         opening = workflow.code(where, path, chosen, context, only_shown=only_shown)
     if as_json():
@@ -124,12 +118,11 @@ def code(
         answer(opening.command)
 
 
-@command("config ssh")
+@command("config ssh", json="Print the block, or what was changed, as a JSON object.")
 @click.argument("action", metavar="[install|list|remove]", type=_ACTIONS, default="list")
 @option("--plain", "List a block for each session, with nothing fancy.")
 @option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
-@shared.json_option("Print the block, or what was changed, as a JSON object.")
-def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> None:
+def config_ssh(context: Context, action: str, plain: bool, yes: bool) -> None:
     """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
 
     `cont1.jlr` and `cont1.dgx.jlr` are a session, `dgx.jlr` is the host itself. They go over the
@@ -142,7 +135,6 @@ def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> N
         jlr config ssh install             # then: ssh cont1.jlr, scp, rsync, git, editors
         jlr config ssh                     # the block, to look at or to copy
         jlr config ssh --plain             # for programs with an SSH library of their own
-        jlr config ssh remove
     """
     from jlremote.editors import ssh_config as workflow
 
@@ -156,7 +148,7 @@ def config_ssh(invocation: Invocation, action: str, plain: bool, yes: bool) -> N
             answer(block, newline=False)
         return
     act = workflow.install if action == "install" else workflow.remove
-    change = act(invocation.context().asker, tell, agreed=yes)
+    change = act(context.asker, tell, agreed=yes)
     if not change.done:
         raise JlrError(f"left `{change.file}` as it is, because the answer was no")
     if as_json():
@@ -187,7 +179,7 @@ def proxy(invocation: Invocation, name: str) -> None:
 
 @command("local lab", takes_command=True)
 @shared.session_argument
-def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -> int:
+def lab(context: Context, session: str | None, command: tuple[str, ...]) -> int:
     """Run the JupyterLab of this machine on a session's kernels.
 
     Files and notebooks are those of the current folder here, kernels run there. What follows `--`
@@ -199,14 +191,13 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
     """
     from jlremote.kernels import lab as workflow
 
-    return workflow.lab(session, command, invocation.context())
+    return workflow.lab(session, command, context)
 
 
-@command("local kernels")
+@command("local kernels", json="Print a JSON array.")
 @click.argument("action", type=_ACTIONS)
 @shared.session_argument
-@shared.json_option("Print a JSON array.")
-def kernels(invocation: Invocation, action: str, session: str | None) -> None:
+def kernels(context: Context, action: str, session: str | None) -> None:
     """Install the kernels of a session in every Jupyter of this machine, list or remove them.
 
     `install` writes a kernel spec for each kind of kernel of the session. VS Code, JupyterLab,
@@ -223,10 +214,9 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
     """
     from jlremote.kernels import specs
 
-    context = invocation.context()
     if action == "install":
         installed = specs.install(session, context, _PROGRAM)
     else:
         installed = specs.remove(session) if action == "remove" else specs.listed(session)
     none = "no kernels are installed; `jlr local kernels install` installs the latest session's"
-    tables.show_reports(installed, reports.KERNEL_SPECS, context, none=none)
+    reports.show_reports(installed, reports.KERNEL_SPECS, context, none=none)

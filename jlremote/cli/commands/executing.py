@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import Invocation, command, keep_json, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.options import shared
 from jlremote.cli.screen.program_output import JobOutput
-from jlremote.cli.screen.terminal import AS_JSON, answer_either, answer_json, as_json, coloured
+from jlremote.cli.screen.terminal import answer_either, answer_json, as_json, coloured
 from jlremote.errors import EXIT_INTERRUPTED, JlrError, NotFound, Usage
 from jlremote.output.recorded_files import Record
 from jlremote.output.runs import Runs, output_of, save_rich, size_of
 from jlremote.output.view import lines_of
 from jlremote.text import one_line, reason_of, without_controls
+from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -32,12 +32,7 @@ _Records = Generator[Record]
 _Take = Callable[[Record, list[str]], None]  # a record and the files that were written for it
 
 
-def _lines_too(context: click.Context, _option: click.Parameter, value: bool) -> bool:
-    context.meta[AS_JSON] = context.meta.get(AS_JSON) or value
-    return value
-
-
-@command("exec")
+@command("exec", json="Print a JSON object at the end, with the last 64,000 characters of output.")
 @click.argument("session", required=False, shell_complete=candidates.sessions_and_files)
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @option("-c code CODE", "Run this code.")
@@ -50,30 +45,19 @@ def _lines_too(context: click.Context, _option: click.Parameter, value: bool) ->
 )
 @option(
     "--sync [=DIR]",
-    "Send this folder, or DIR, there first; run in it, also later calls.",
+    "Send this folder, or DIR, there; run in it, also later.",
     flag_value=".",
 )
 @option(
     "--timeout TIME",
     "End after `30s`, `4m`, …; the code runs on, and its run is named.",
-    type=shared.span("--timeout"),
+    type=lambda text: seconds_of(text, "`--timeout`"),
 )
 @option("--no-wait", "Fail (exit code 7) if the kernel is busy.")
 @option("--interrupt", "Interrupt what runs in the kernel, and run nothing.")
-@shared.json_option("Print one JSON object at the end, with the last 64,000 characters of output.")
-@option("--json-lines", "Print each event as a line of JSON, as it comes.", callback=_lines_too)
+@option("--json-lines", "Print each event as a line of JSON, as it comes.", callback=keep_json)
 def execute(
-    invocation: Invocation,
-    /,
-    *,
-    session: str | None,
-    file: str | None,
-    code: str | None,
-    out: Path | None,
-    sync: str | None,
-    interrupt: bool,
-    json_lines: bool,
-    **options: Any,
+    invocation: Invocation, /, *, session: str | None, file: str | None, **options: Any
 ) -> int:
     """Execute code in a kernel of a session, and print what it prints.
 
@@ -94,15 +78,15 @@ def execute(
         jlr exec --interrupt                         # what was left running
         jlr exec -c 'df.plot()' --out .              # images to files
         echo 1 + 1 | jlr exec -
-        jlr exec -c 1/0 --json | jq -r .status
     """
-    notebook, kernel = options["notebook"], options["kernel"]
+    code, notebook, kernel = (options[name] for name in ("code", "notebook", "kernel"))
+    out, sync, json_lines = (options[name] for name in ("out", "sync", "json_lines"))
     if notebook is not None and kernel is not None:
         raise Usage("`--notebook` and `--kernel` are two kernels", hint="leave out one of them")
     from jlremote.kernels import execution
 
     context = invocation.context()
-    if interrupt:
+    if options["interrupt"]:
         if code is not None or file is not None:
             raise Usage("`--interrupt` runs no code", hint="leave out the code")
         place = execution.interrupt(session, notebook, kernel, context)

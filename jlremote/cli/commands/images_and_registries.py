@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
 from jlremote.cli.options.creation import with_value
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.times import utc
 
 if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
     from jlremote.hosts.requests import EngineChoice
     from jlremote.images.removal import RemovalReport
 
 
-@command("image list")
+@command("image list", json="Print a JSON array.")
 @shared.default_host_argument
 @option("--all every", "Include untagged (dangling) images, left by builds.")
-@shared.json_option("Print a JSON array.")
 @shared.engine_options
-def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
+def images(context: Context, host: str, engine: EngineChoice, every: bool) -> None:
     """List the images on a host, one per line, the latest first.
 
     AGE is the time since the image was built. SIZE includes what it shares with other images.
@@ -36,15 +36,13 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 
     Examples:
         jlr image list dgx
-        jlr image list hpc --runtime apptainer
         jlr image list dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
     from jlremote.images import save as workflow
 
-    context = invocation.context()
     listed = workflow.images(host, context, every=every, engine=engine)
     none = f"no images on {host}; `jlr image pull --help` says how to pull one"
-    tables.show_reports(listed, reports.IMAGES, context, none=none)
+    reports.show_reports(listed, reports.IMAGES, context, none=none)
 
 
 def _secret(text: str) -> tuple[str, Path]:
@@ -55,7 +53,7 @@ def _secret(text: str) -> tuple[str, Path]:
     return name, Path(source).expanduser()
 
 
-@command("image build")
+@command("image build", json="Print the image as a JSON object.")
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
@@ -81,9 +79,8 @@ def _secret(text: str) -> tuple[str, Path]:
     type=_secret,
     multiple=True,
 )
-@shared.image_json_option
 @shared.engine_options
-def build(invocation: Invocation, /, **options: Any) -> None:
+def build(context: Context, /, **options: Any) -> None:
     """Build an image on a host from a local folder.
 
     FOLDER is sent over the connection, without the files that .dockerignore excludes; with
@@ -99,23 +96,20 @@ def build(invocation: Invocation, /, **options: Any) -> None:
         jlr image build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache
     """
     if (options["folder"] is None) == (options["on_host"] is None):
-        raise Usage(
-            "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
-            hint="`.` is the current folder",
-        )
+        why = "one folder is needed: FOLDER of this machine, or `--on-host DIR`"
+        raise Usage(why, hint="`.` is the current folder")
     from jlremote.images import build as workflow
 
     request = workflow.BuildRequest(**options | {"secrets": dict(options["secrets"])})
-    report = workflow.build(request, invocation.context())
+    report = workflow.build(request, context)
     short = reports.image_in_short(report.tags, report.id, report.size)
     answer_either(short, vars(report))
 
 
-@command("image save")
+@command("image save", json="Print the image as a JSON object.")
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
-@shared.image_json_option
-def save(invocation: Invocation, session: str, image: str) -> None:
+def save(context: Context, session: str, image: str) -> None:
     """Save a session's container as an image, with everything that was installed in it.
 
     Its processes are paused meanwhile. Volumes and folders of the host are not in the image; they
@@ -127,25 +121,22 @@ def save(invocation: Invocation, session: str, image: str) -> None:
     """
     from jlremote.images import save as workflow
 
-    context = invocation.context()
     report = workflow.save(session, image, context)
-    if report.outside:
-        context.progress.note(f"not in the image: {', '.join(report.outside)}")
-    if report.variables:
-        names = ", ".join(report.variables)
-        context.progress.note(f"the image contains these variables with their values: {names}")
+    variables = "the image contains these variables with their values"
+    for what, names in (("not in the image", report.outside), (variables, report.variables)):
+        if names:
+            context.progress.note(f"{what}: {', '.join(names)}")
     short = reports.image_in_short((report.image,), report.id, report.size)
     answer_either(short, vars(report))
 
 
-@command("image rm")
+@command("image rm", json="Print a JSON object.")
 @shared.named_host_argument
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
 @shared.yes_option
-@shared.json_option("Print a JSON object.")
 @shared.engine_options
 def rmi(
-    invocation: Invocation, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
+    context: Context, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
 ) -> None:
     """Remove images from a host, by name or id.
 
@@ -157,16 +148,15 @@ def rmi(
     """
     from jlremote.images.removal import remove
 
-    report = remove(host, names, invocation.context(), engine, yes=yes)
+    report = remove(host, names, context, engine, yes=yes)
     answer_either(_removal_in_words(report), report.to_json())
 
 
-@command("image prune")
+@command("image prune", json="Print a JSON object.")
 @shared.named_host_argument
 @shared.yes_option
-@shared.json_option("Print a JSON object.")
 @shared.engine_options
-def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
+def prune(context: Context, host: str, engine: EngineChoice, yes: bool) -> None:
     """Remove untagged (dangling) images from a host.
 
     Builds and pulls leave such images behind when they give their name to a new one. An image that
@@ -178,7 +168,6 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
     """
     from jlremote.images import removal
 
-    context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
     if not report.deleted and not report.networks and not as_json():
         context.progress.note(f"{host} has no untagged images that no container uses")
@@ -195,12 +184,11 @@ def _removal_in_words(report: RemovalReport) -> str:
     return "\n".join(lines)
 
 
-@command("image pull")
+@command("image pull", json="Print the image as a JSON object.")
 @shared.host_argument
 @click.argument("image")
-@shared.image_json_option
 @shared.engine_options
-def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+def pull(context: Context, host: str, image: str, engine: EngineChoice) -> None:
     """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
 
     The host pulls: nothing passes through this machine, and a broken connection does not stop it.
@@ -209,21 +197,19 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 
     Examples:
         jlr image pull dgx nvcr.io/nvidia/pytorch:24.05-py3
-        jlr image pull hpc docker://me/torch
     """
     from jlremote.images import pull as workflow
 
-    pulled = workflow.pull(host, image, invocation.context(), engine)
+    pulled = workflow.pull(host, image, context, engine)
     facts = {"image": image, "id": pulled.id, "created": utc(pulled.created), "size": pulled.size}
     answer_either(reports.image_in_short((image,), pulled.id, pulled.size), facts)
 
 
-@command("image push")
+@command("image push", json="Print the image as a JSON object.")
 @shared.host_argument
 @click.argument("image")
-@shared.image_json_option
 @shared.engine_options
-def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+def push(context: Context, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry in its name.
 
     `jlr image build HOST FOLDER -t NAME` and `jlr image save SESSION NAME` name images.
@@ -233,20 +219,19 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     """
     from jlremote.images import pull as workflow
 
-    workflow.push(host, image, invocation.context(), engine)
+    workflow.push(host, image, context, engine)
     answer_either(f"pushed {image}", {"host": host, "image": image})
 
 
-@command("image login")
+@command("image login", json="Print a JSON object.")
 @shared.host_argument
 @click.argument("registry", default="nvcr.io")
 @option("--username user NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
 @option("--password-stdin", "Read the password or API key from stdin.")
 @option("--keep", "Keep the key on the host, in the engine's settings.")
 @option("--forget", "Forget the key, here and on the host.")
-@shared.json_option("Print a JSON object.")
 @shared.engine_options
-def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **options: Any) -> None:
+def login(context: Context, /, *, password_stdin: bool, forget: bool, **options: Any) -> None:
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
 
     The key is asked for without echo and tested from the host. It stays in this machine's keychain
@@ -264,7 +249,6 @@ def login(invocation: Invocation, /, *, password_stdin: bool, forget: bool, **op
 
     if forget and (options["keep"] or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
-    context = invocation.context()
     if forget:
         host, registry = options["host"], options["registry"]
         places = workflow.log_out(host, registry, context, options["engine"])

@@ -38,7 +38,7 @@ _NAME_WIDTH = 13
 _INDENT = " " * (4 + _NAME_WIDTH)
 
 
-@command("gpus")
+@command("gpus", json="Print a JSON object; with --watch one per line.")
 @shared.default_host_argument
 @option(
     "--watch [SECONDS]",
@@ -46,7 +46,6 @@ _INDENT = " " * (4 + _NAME_WIDTH)
     type=shared.number(0.1, 3600),
     flag_value=PAUSE_SECONDS,
 )
-@shared.json_option("Print a JSON object; with --watch one per line.")
 def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     """Show the GPUs of a host and their users, containers, ages and load.
 
@@ -57,8 +56,7 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
     free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
 
-    HOST may be a pool, `@NAME`: its hosts are asked at the same time. Default: the host of the
-    settings, else that of the latest session.
+    HOST may be a pool, `@NAME`. Default: the host of the settings, else the latest session's.
 
     Examples:
         jlr gpus dgx
@@ -66,14 +64,14 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
         jlr gpus @lab                 # all hosts of [pools.lab], in one table
         jlr gpus dgx --json | jq -r '.gpus[] | select(.state == "free") | .index'
     """
-    from jlremote.cli.screen import gpu_table, tables
+    from jlremote.cli.screen import gpu_table, reports
 
     context, noted = invocation.context(), set[str]()
     # That is how a watch ends.
     with contextlib.suppress(*() if watch is None else (KeyboardInterrupt,)):
         snapshots = _snapshots(host, watch, context, invocation)
         if watch is not None and not as_json() and watched(sys.stdout):
-            tables.show_live(gpu_table.drawn(host, shown) for shown in snapshots)
+            reports.show_live(gpu_table.drawn(host, shown) for shown in snapshots)
             return
         for shown in snapshots:
             if as_json():
@@ -108,7 +106,7 @@ def _snapshots(
     return host_gpus.watch(host, watch, context)
 
 
-@command("doctor")
+@command("doctor", json="Print one JSON object at the end.")
 @shared.optional_host_argument
 @option("--image IMAGE", "Try a new container of this image, then remove it.")
 @shared.runtime_options
@@ -118,7 +116,6 @@ def _snapshots(
     "Write a report without secrets to FILE; a terminal shows it first, and asks.",
     type=click.Path(path_type=Path),
 )
-@shared.json_option("Print one JSON object at the end.")
 def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: Any) -> int:
     """Find out what is wrong, and what to do about it.
 

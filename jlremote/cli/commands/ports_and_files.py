@@ -11,8 +11,9 @@ import click
 
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
+from jlremote.cli.completion.candidates import copied
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
 from jlremote.errors import Usage
 from jlremote.text import one_line
@@ -29,14 +30,13 @@ def _ports(value: Any) -> tuple[int | None, int]:
     return (shared.port(local) if colon else None), remote
 
 
-@command("forward")
+@command("forward", json="Print a JSON array; with --auto an object for each port.")
 @shared.session_argument
 @click.argument("port", required=False, type=_ports, metavar="[[LOCAL:]PORT]")
 @option("--host on_host", "PORT is the host's, not the container's.")
 @option("--remove PORT", "Stop forwarding this port.", type=shared.port)
 @option("--auto", "Forward ports while programs listen there, open pages, until Ctrl-C.")
 @option("--no-browser", "With --auto: open no pages.")
-@shared.json_option("Print a JSON array; with --auto an object for each port.")
 def forward(
     invocation: Invocation,
     session: str | None,
@@ -98,7 +98,7 @@ def forward(
         context.progress.note(f"stopped forwarding port {remove}")
     ports = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
-    tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
+    reports.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
 
 
 def _follow_ports(
@@ -118,7 +118,7 @@ def _follow_ports(
                 answer_either(line, port.to_json())
 
 
-@command("mount")
+@command("mount", json="Print the mount as a JSON object, or all as an array.")
 @click.argument("local", required=False, shell_complete=candidates.mount_folders)
 @click.argument(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
@@ -128,24 +128,13 @@ def _follow_ports(
 @option("--all every", "With --unmount: all mounts of jlr.")
 @option("--force", "With --unmount: even if programs use it; they get errors.")
 @shared.yes_option
-@shared.json_option("Print the mount as a JSON object, or all as an array.")
-def mount(
-    invocation: Invocation,
-    /,
-    *,
-    local: str | None,
-    source: str | None,
-    read_only: bool,
-    unmounts: bool,
-    **options: bool,
-) -> None:
+def mount(context: Context, /, *, local: str | None, source: str | None, **options: bool) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
     The default is the session's project folder: the host's folder behind the container's working
     folder, or where Jupyter runs without a container. SESSION:DIR is a folder of the container's
-    volumes. HOST:DIR is a folder of a host; if DIR does not begin with `/`, it is
-    below the home folder. While the host is unreachable, programs get errors
-    instead of hanging; later the folder works again.
+    volumes. HOST:DIR is a folder of a host, without a `/` at its beginning below the home folder.
+    While the host is unreachable, programs get errors instead of hanging; later it works again.
 
     Without LOCAL, the mounts are listed.
 
@@ -160,7 +149,7 @@ def mount(
         jlr mount --unmount ~/proj                   # also a dead one
         jlr mount --unmount --all
     """
-    context = invocation.context()
+    read_only, unmounts = options.pop("read_only"), options.pop("unmounts")
     usage = "`jlr mount --unmount LOCAL`"
     if unmounts:
         if source is not None or read_only:
@@ -186,7 +175,7 @@ def mount(
 
     mounts = known_mounts.reports(context)
     none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
-    tables.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
+    reports.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
 
 
 def _in_order(
@@ -233,17 +222,14 @@ def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -
     answer_each(lines, context, none="nothing is mounted")
 
 
-@command("cp")
-@click.argument(
-    "paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=candidates.copied
-)
+@command("cp", json="Print what was copied as a JSON object.")
+@click.argument("paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=copied)
 @option("-r --recursive", "Copy folders with all that is in them.")
 @option(
     "-p --preserve",
-    "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
+    "Keep modes, but for setuid, setgid and sticky; else umask decides.",
 )
-@shared.json_option("Print what was copied as a JSON object.")
-def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
+def cp(context: Context, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 
     WHERE:PATH is a remote path, any other is on this machine; WHERE is a SESSION, HOST/CONTAINER or
@@ -261,31 +247,20 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     *sources, target = paths
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="as in `jlr cp a.csv cont1:/data`")
-    context = invocation.context()
-    copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
+    done = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
-        report = {"files": copied.files, "bytes": copied.total, "skipped": copied.skipped}
+        report = {"files": done.files, "bytes": done.total, "skipped": done.skipped}
         answer_json(report)
 
 
-@command("sync")
-@click.argument("local", required=False, shell_complete=candidates.copied)
-@click.argument(
-    "target", metavar="[SESSION[:DIR]]", required=False, shell_complete=candidates.copied
-)
+@command("sync", json="Print what was done as a JSON object.")
+@click.argument("local", required=False, shell_complete=copied)
+@click.argument("target", metavar="[SESSION[:DIR]]", required=False, shell_complete=copied)
 @option("--overwrite", "Replace files that changed there, or were there before.")
 @option("--watch", "Go on, and send what changes as it is saved, until Ctrl-C.")
 @option("--dry-run", "Print what would be sent and deleted; change nothing.")
-@shared.json_option("Print what was done as a JSON object.")
 def sync(
-    invocation: Invocation,
-    /,
-    *,
-    local: str | None,
-    target: str | None,
-    watch: bool,
-    dry_run: bool,
-    overwrite: bool,
+    context: Context, /, *, local: str | None, target: str | None, watch: bool, **how: bool
 ) -> None:
     """Make a folder of a session like the folder LOCAL of this machine, by default this one.
 
@@ -301,6 +276,7 @@ def sync(
         jlr sync ~/proj cont1:/data/proj      # or dgx:proj, without a session
         jlr sync . cont1 --watch              # an edit is there within a second
     """
+    dry_run = how.pop("dry_run")
     if watch and (dry_run or as_json()):
         raise shared.refused_together("--watch", "--dry-run" if dry_run else "--json")
     from jlremote.copies import sync as workflow
@@ -309,8 +285,8 @@ def sync(
     if target is None and local is not None and not local.startswith(("/", ".", "~")):
         local, target = None, local
     where, into = with_path(target or "") or (target, None)
-    folder, context = Path(local or ".").expanduser(), invocation.context()
-    request = workflow.SyncRequest(folder, where, into or None, overwrite=overwrite, dry=dry_run)
+    folder = Path(local or ".").expanduser()
+    request = workflow.SyncRequest(folder, where, into or None, dry=dry_run, **how)
     result = workflow.sync(request, context)
     if as_json():
         answer_json(vars(result))

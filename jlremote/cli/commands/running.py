@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command
+from jlremote.cli.command import command
 from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import creation, shared
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jlremote.hosts.requests import RunRequest, Scheduled
 
 
-@command("run", takes_command=True)
+@command("run", takes_command=True, json="Print the job as JSON, its output on stderr.")
 @click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @click.argument("notebook", required=False)
 @shared.session_option(
@@ -35,15 +35,13 @@ if TYPE_CHECKING:
     "Set a variable of the notebook, as papermill does. Repeatable.",
     multiple=True,
 )
-@shared.session_option(
-    "-k --kernel KIND", "Run the notebook with this kind of kernel. Default: the one that it names."
-)
+@shared.session_option("-k --kernel KIND", "Kind of kernel for the notebook. Default: its own.")
 @shared.session_option(
     "--sync [=DIR]", "Send this folder, or DIR, there; run in it.", flag_value=".", common=True
 )
 @shared.session_option(
     "--back GLOB",
-    "With --sync: copy these files of it to DIR at the end. Repeatable.",
+    "Copy files back to --sync's DIR. Repeatable.",
     multiple=True,
 )
 @shared.session_option("--name NAME", "Name of the job. Default: random.", common=True)
@@ -54,17 +52,7 @@ if TYPE_CHECKING:
 @creation.creation_options
 @creation.cluster_options
 @creation.launcher_options
-@shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
-def run(
-    invocation: Invocation,
-    /,
-    *,
-    place: str | None,
-    notebook: str | None,
-    sync: str | None,
-    command: tuple[str, ...],
-    **options: Any,
-) -> int:
+def run(context: Context, /, *, place: str | None, notebook: str | None, **options: Any) -> int:
     """Run a COMMAND or a notebook as a job; show its output, return its exit code.
 
     It runs in a new container of --image, in the container of SESSION, or on the host itself with
@@ -95,7 +83,8 @@ def run(
     An ended job is kept, with its output, until `jlr job rm JOB` or `jlr job list --clean`. With
     --rm it is deleted once its output and exit code were read, with --detach by `jlr job attach`.
 
-    With --json the job is printed once it has ended, with its exit code, and at once with --detach.
+    With --json the job is printed once it has ended, with its exit code, and at once with --detach;
+    of --array it is an array.
 
     Examples:
         jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py
@@ -111,19 +100,20 @@ def run(
     """
     if notebook is None and place is not None and place.endswith(".ipynb"):
         place, notebook = None, place
-    command = _of_notebook(notebook, options.pop("kernel"), options.pop("parameters"), command)
+    of_notebook = (options.pop(name) for name in ("kernel", "parameters", "command"))
+    command = _of_notebook(notebook, *of_notebook)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {place or 'HOST'} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
         raise shared.refused_together("-t", "--json")
     back: tuple[str, ...] = options.pop("back")
+    sync: str | None = options.pop("sync")
     _check_sync(sync, back, options)
     watched = _interaction(options)
     from jlremote.jobs import begin as workflow
     from jlremote.jobs.command_file import not_sent
     from jlremote.jobs.follow import CtrlC
 
-    context = invocation.context()
     host, inside = _where(place, options.pop("inside"), context)
     given = {"container": options.pop("name"), "wait": options.pop("wait")}
     host = shared.host_of(host, inside, options, context, waits=given["wait"] is not None)
@@ -205,10 +195,8 @@ def _where(place: str | None, inside: str | None, context: Context) -> tuple[str
         record = chosen(inside, context)
         return record.host, record.name
     if typed is not None and typed.host != meant.host:
-        raise Usage(
-            f"`{inside}` is not on `{typed.host}`",
-            hint=f"`jlr run {meant.host} --in {meant.name} -- …`",
-        )
+        hint = f"`jlr run {meant.host} --in {meant.name} -- …`"
+        raise Usage(f"`{inside}` is not on `{typed.host}`", hint=hint)
     return meant.host, meant.name
 
 
@@ -217,9 +205,8 @@ def _of_notebook(
 ) -> tuple[str, ...]:
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
-        raise Usage(
-            f"`{given[:2]}` is for a notebook", hint=f"name one, as in `train.ipynb {given}`"
-        )
+        hint = f"name one, as in `train.ipynb {given}`"
+        raise Usage(f"`{given[:2]}` is for a notebook", hint=hint)
     if notebook is None:
         return command
     from jlremote.jobs.command_file import notebook_command
@@ -282,7 +269,5 @@ def _check_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
     if inside is not None:
         raise shared.refused_together("--in", "--slurm")
     if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
-        raise Usage(
-            "`--slurm` runs the command without a container engine",
-            hint="leave out `--runtime` and `--sudo`; `--image` takes an image for Apptainer",
-        )
+        hint = "leave out `--runtime` and `--sudo`; `--image` takes an image for Apptainer"
+        raise Usage("`--slurm` runs the command without a container engine", hint=hint)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import creation, shared
 from jlremote.cli.screen import reports
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jlremote.listing.session_report import SessionReport
 
 
-@command("start")
+@command("start", json="Print the session as a JSON object.")
 @click.argument("host", required=False, shell_complete=candidates.hosts)
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
@@ -33,32 +33,24 @@ if TYPE_CHECKING:
 @shared.python_options
 @creation.cluster_options
 @creation.reach_option
-@option(
-    "--renew",
-    "Queue a job that follows the one of this session, before its time limit ends that.",
-    group="Cluster",
-)
+@option("--renew", "Queue a job that follows this session's, at its time limit.", group="Cluster")
 @shared.jupyter_option(
     "--idle-stop TIME",
     "After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
     "their page open, then Jupyter. Default: off.",
 )
-@shared.jupyter_option(
-    "--record/--no-record", "Keep what cells print on the host, for `jlr output`. Default: yes."
-)
+@shared.jupyter_option("--record/--no-record", "Record outputs for `jlr output`. Default: yes.")
 @shared.jupyter_option(
     "--allow-unauthenticated allow_open",
-    "Forward a running server that asks for neither token nor password.",
+    "Forward a running server without token and password.",
 )
 @shared.jupyter_option(
     "--server PORT",
-    "Use the Jupyter server on this port, if several run in the container.",
+    "Use this server, if several run there.",
     type=shared.port,
 )
 @shared.shared_option
-@shared.machine_option(
-    "--port PORT", "Use exactly this local port; fail if it is taken.", type=shared.port
-)
+@shared.machine_option("--port PORT", "Use this local port; fail if it is taken.", type=shared.port)
 @shared.machine_option(
     "--forward ports PORT",
     "Also forward this port of the container, for example TensorBoard's. Repeatable.",
@@ -70,14 +62,11 @@ if TYPE_CHECKING:
     "--forward-auto/--no-forward-auto",
     "Forward what listens there, as `jlr forward --auto` does, until `jlr stop`. Default: no.",
 )
-@shared.machine_option(
-    "--sync [=DIR]", "Send this folder, or DIR, there once it runs (`jlr sync`).", flag_value="."
-)
+@shared.machine_option("--sync [=DIR]", "Send this folder, or DIR (`jlr sync`).", flag_value=".")
 @shared.browser_options
-@shared.json_option("Print the session as a JSON object.")
 @option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(
-    invocation: Invocation, /, *, renew: bool, dry_run: bool, sync: str | None, **options: Any
+    context: Context, /, *, renew: bool, dry_run: bool, sync: str | None, **options: Any
 ) -> None:
     """Start or reuse a session and open it in the browser.
 
@@ -106,14 +95,11 @@ def start(
         jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace
         jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE
         jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too
-        jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
         jlr start dgx --runtime none --python ~/venv
         jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter
         jlr start hpc work --renew                           # a second job, after this one
         jlr start dgx cont1 --no-browser --json | jq -r .url
-        jlr start dgx cont1 --image torch --dry-run
     """
-    context = invocation.context()
     if renew:
         _renew(options | {"dry_run": dry_run, "sync": sync}, context)
         return
@@ -161,10 +147,9 @@ def _renew(options: dict[str, Any], context: Context) -> None:
 
     named = [options.pop("host"), options.pop("container")]
     if any(value not in (None, (), False) for value in options.values()):
-        raise Usage(
-            "`--renew` asks for the same job again, and takes no other options",
-            hint=f"`{shlex.join(('jlr', 'start', *filter(None, named), '--renew'))}`",
-        )
+        call = shlex.join(("jlr", "start", *filter(None, named), "--renew"))
+        why = "`--renew` asks for the same job again, and takes no other options"
+        raise Usage(why, hint=f"`{call}`")
     report = workflow.renew("/".join(filter(None, named)) or None, context)
     words = (
         f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
@@ -178,11 +163,8 @@ def _with_place(options: dict[str, Any], context: Context) -> dict[str, Any]:
     if word is not None:
         typed = shared.resolved_host(word, context)
         if typed.name is not None and container not in (None, typed.name):
-            raise Usage(
-                f"`{word}` and `{container}` both name a session",
-                hint=f"`jlr start {typed.host}/{typed.name}`, or "
-                f"`jlr start {typed.host} {container}`",
-            )
+            hint = f"`jlr start {typed.host}/{typed.name}` or `jlr start {typed.host} {container}`"
+            raise Usage(f"`{word}` and `{container}` both name a session", hint=hint)
         return options | {"host": typed.host, "container": typed.name or container}
     if host := shared.setting("host", profile=options["profile"]):
         return options | {"host": host}

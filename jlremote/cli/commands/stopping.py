@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Invocation, command, option, options
+from jlremote.cli.command import command, option, options
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_each, answer_either, shown
@@ -27,7 +27,6 @@ _of_sessions = options(
     option("--all every", "Every session of every host."),
     option("--force", "Also if kernels or programs work."),
     shared.yes_option,
-    shared.json_option("Print a JSON array."),
 )
 _of_jobs = options(
     click.argument(
@@ -35,14 +34,13 @@ _of_jobs = options(
     ),
     option("--force", "Kill it at once."),
     shared.yes_option,
-    shared.json_option("Print a JSON array."),
 )
 
 
-@command("stop")
+@command("stop", json="Print a JSON array.")
 @_of_sessions
 @option("--container", "Stop the container too.")
-def stop(invocation: Invocation, /, **options: Any) -> None:
+def stop(context: Context, /, **options: Any) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
     The container keeps running, unless you use --container; `jlr rm` deletes it. Busy kernels,
@@ -60,12 +58,12 @@ def stop(invocation: Invocation, /, **options: Any) -> None:
         jlr stop dgx/cont1 --container
         jlr stop cont1 cont2
     """
-    _stop(invocation, **options)
+    _stop(context, **options)
 
 
-@command("rm")
+@command("rm", json="Print a JSON array.")
 @_of_sessions
-def remove(invocation: Invocation, /, **options: Any) -> None:
+def remove(context: Context, /, **options: Any) -> None:
     """Stop a session and delete its container, with all its files outside volumes.
 
     On a terminal it says what is lost, and asks. Busy kernels, shells, jobs and other programs in
@@ -75,14 +73,13 @@ def remove(invocation: Invocation, /, **options: Any) -> None:
     Examples:
         jlr rm cont1
         jlr rm dgx/cont1 --force
-        jlr rm cont1 cont2 --yes
     """
-    _stop(invocation, **options, remove=True)
+    _stop(context, **options, remove=True)
 
 
-@command("job stop")
+@command("job stop", json="Print a JSON array.")
 @_of_jobs
-def stop_job(invocation: Invocation, /, **options: Any) -> None:
+def stop_job(context: Context, /, **options: Any) -> None:
     """Stop a job; its output stays.
 
     It gets SIGTERM, and is killed after ten seconds, or at once with --force, which asks first.
@@ -91,30 +88,28 @@ def stop_job(invocation: Invocation, /, **options: Any) -> None:
         jlr job stop train-3f2a
         jlr job stop dgx/sweep-0 dgx/sweep-1 --force --yes
     """
-    _stop(invocation, **options, jobs=True)
+    _stop(context, **options, jobs=True)
 
 
-@command("job rm")
+@command("job rm", json="Print a JSON array.")
 @_of_jobs
-def remove_job(invocation: Invocation, /, **options: Any) -> None:
+def remove_job(context: Context, /, **options: Any) -> None:
     """Stop a job and delete it with its output and exit code.
 
     On a terminal it says what is lost, and asks.
 
     Examples:
         jlr job rm train-3f2a
-        jlr job rm dgx/sweep-0 dgx/sweep-1 --yes
     """
-    _stop(invocation, **options, jobs=True, remove=True)
+    _stop(context, **options, jobs=True, remove=True)
 
 
-@command("restart")
+@command("restart", json="Print the session as a JSON object.")
 @click.argument("session", shell_complete=candidates.sessions)
 @option("--container", "Restart the container too.")
 @option("--force", "Restart it even if kernels or programs work.")
 @shared.yes_option
-@shared.json_option("Print the session as a JSON object.")
-def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None:
+def restart(context: Context, /, *, session: str, **options: bool) -> None:
     """Stop a session and start it again: a new Jupyter server, on the same local ports.
 
     Of a cluster's job one with the same options is submitted, also when its time is over. Its
@@ -131,20 +126,17 @@ def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None
     from jlremote.sessions import restart as workflow
 
     request = StopRequest(**options, again=True)
-    report = workflow.restart(session, request, invocation.context())
+    report = workflow.restart(session, request, context)
     answer_either(shown(report.address), report.to_json())
     shared.follow_ports(report.host, report.name)
 
 
-@command("disconnect")
+@command("disconnect", json="Print a JSON array.")
 @shared.optional_named_host_argument
 @option("--all every", "Every host, also without a session.")
 @option("--forget forgets", "Delete the host's passwords and passphrases from the keychain, too.")
 @shared.yes_option
-@shared.json_option("Print a JSON array.")
-def disconnect(
-    invocation: Invocation, host: str | None, every: bool, forgets: bool, yes: bool
-) -> None:
+def disconnect(context: Context, host: str | None, every: bool, forgets: bool, yes: bool) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
     Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
@@ -166,7 +158,6 @@ def disconnect(
         raise Usage("`--forget` needs a host", hint="`jlr list` shows the hosts")
     from jlremote.selection import destruction
 
-    context = invocation.context()
     names = destruction.disconnect(host, context, yes=yes)
     ended = ((f"disconnected from {name}", {"host": name}) for name in names)
     none = f"not connected to {host}" if host else "no connections"
@@ -182,7 +173,7 @@ def disconnect(
 
 
 def _stop(
-    invocation: Invocation,
+    context: Context,
     *,
     chosen: tuple[str, ...],
     every: bool = False,
@@ -192,17 +183,16 @@ def _stop(
     from jlremote.hosts.requests import StopRequest
     from jlremote.sessions import stop as workflow
 
-    request, context = StopRequest(**options), invocation.context()
+    request = StopRequest(**options)
     if every and chosen:
         verb, *flags = request.command.split()
         named = shlex.join(("jlr", verb, *chosen, *flags))
-        raise Usage(
-            "`--all` and a session cannot be combined", hint=f"`{named}` takes only what is named"
-        )
-    stopped = _each(chosen, request, context, jobs=jobs)
+        hint = f"`{named}` takes only what is named"
+        raise Usage("`--all` and a session cannot be combined", hint=hint)
+    each = _each(chosen, request, context, jobs=jobs)
     lines = (
         (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
-        for one in (workflow.stop_all(request, context) if every else stopped)
+        for one in (workflow.stop_all(request, context) if every else each)
     )
     answer_each(lines, context, none="no sessions")
 

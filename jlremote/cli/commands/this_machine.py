@@ -1,7 +1,8 @@
-"""`jlr config`, `jlr demo` and `jlr completion`."""
+"""`jlr config`, `jlr demo`, `jlr completion`, `jlr agent install` and `jlr mcp`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +14,15 @@ from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
     from jlremote.laptop.settings.settings import Origin
     from jlremote.listing.session_report import SessionReport
 
+# By agent, the folder in the home folder or in a project, below which it looks for skills:
+# https://agentskills.io/specification, https://code.claude.com/docs/en/skills,
+# https://developers.openai.com/codex/skills, https://cursor.com/docs/context/skills
+AGENTS = {"claude": ".claude", "codex": ".agents", "cursor": ".cursor"}
+_MARK = "<!-- written by `jlr agent install` -->"  # a line of `skill.md`
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config --all` lists them.
@@ -26,12 +33,11 @@ _NEW_FILE = """\
 """
 
 
-@command("config show")
+@command("config show", json="Print a JSON array.")
 @shared.optional_host_argument
 @option("--all every", "Show also options that are not set.")
 @option("--path", "Print only the path of the file.")
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
-@shared.json_option("Print a JSON array.")
 def show_config(
     _invocation: Invocation, host: str | None, every: bool, path: bool, edit: bool
 ) -> None:
@@ -44,7 +50,6 @@ def show_config(
         jlr config                        # what is set for every host
         jlr config dgx --all              # every option, with what holds for dgx
         jlr config dgx --json | jq '.[] | select(.option == "image")'
-        cat "$(jlr config --path)"
     """
     from jlremote.laptop import paths
     from jlremote.laptop.settings import settings
@@ -97,7 +102,7 @@ def set_config(
 
 
 def _show(origins: list[Origin], *, every: bool) -> None:
-    from jlremote.cli.screen import tables
+    from jlremote.cli.screen import reports
     from jlremote.laptop.settings.options import KINDS
 
     words: dict[object, str] = {True: "yes", False: "no"}
@@ -110,7 +115,7 @@ def _show(origins: list[Origin], *, every: bool) -> None:
         settled = {origin.option for origin in origins}
         rows += [(option, "-", "-") for option in KINDS if option not in settled]
     if rows:
-        tables.show_table(("OPTION", "VALUE", "FROM"), rows)
+        reports.show_table(("OPTION", "VALUE", "FROM"), rows)
     else:
         tell("nothing is set; `jlr config --all` shows every option")
 
@@ -126,7 +131,6 @@ def notify(_invocation: Invocation) -> None:
 
     Examples:
         jlr config notify
-        jlr config set notify true
     """
     from jlremote.cli.screen.terminal import announce
 
@@ -136,17 +140,14 @@ def notify(_invocation: Invocation) -> None:
     }
     way = announce("jlr", "this is a test of notices")
     if way is None:
-        raise JlrError(
-            "there is neither a desktop nor a terminal to tell",
-            hint="run it in a terminal of your desktop",
-        )
+        hint = "run it in a terminal of your desktop"
+        raise JlrError("there is neither a desktop nor a terminal to tell", hint=hint)
     answer(words[way])
 
 
-@command("demo")
+@command("demo", json="Print the session as a JSON object.")
 @option("--no-browser", "Print the URL and open no browser.")
-@shared.json_option("Print the session as a JSON object.")
-def demo(invocation: Invocation, no_browser: bool) -> None:
+def demo(context: Context, no_browser: bool) -> None:
     """Try jlr on this machine, without a server.
 
     It starts an SSH server on the loopback interface and a session behind it, as on any host, and
@@ -155,12 +156,10 @@ def demo(invocation: Invocation, no_browser: bool) -> None:
 
     Examples:
         jlr demo
-        jlr demo --no-browser
     """
     from jlremote.demo import demo as workflow
 
     name = shared.chosen_browser(None, no_browser)
-    context = invocation.context()
     running = False
 
     def ready(report: SessionReport) -> None:
@@ -190,7 +189,6 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
 
     Examples:
         jlr completion --install
-        jlr completion --install zsh
         jlr completion fish > /usr/share/fish/vendor_completions.d/jlr.fish
     """
     from jlremote.cli.completion import shell_answers
@@ -205,3 +203,59 @@ def completion(_invocation: Invocation, shell: str | None, install: bool) -> Non
         answer(f"if a new {shell} does not complete `jlr`, run this once in it:\n\n    {command}\n")
     else:
         answer(f"each new {shell} completes `jlr`")
+
+
+@command("agent install")
+@click.argument("agent", required=False, type=click.Choice(tuple(AGENTS)))
+@option("--project", "Write it to the current folder, and not to your home folder.")
+def install(_invocation: Invocation, agent: str | None, project: bool) -> None:
+    """Write a skill file, from which a coding agent learns to use jlr, or print it.
+
+    It goes where Claude Code, Codex or Cursor looks for skills. `JLR_LEASH=SESSION` in the agent's
+    environment holds it to that session; `jlr mcp SESSION` is for agents without a shell.
+
+    Examples:
+        jlr agent install claude
+        jlr agent install codex --project     # for all who work in this folder
+        jlr agent install                     # print it
+    """
+    if agent is None:
+        answer(skill(), newline=False)
+    else:
+        answer(str(write_skill(agent, Path.cwd() if project else Path.home())))
+
+
+def skill() -> str:
+    """Return what an agent is told."""
+    import importlib.resources
+
+    return (importlib.resources.files("jlremote.agents") / "skill.md").read_text("utf-8")
+
+
+def write_skill(agent: str, folder: Path) -> Path:
+    """Write the skill file, if no other file is there, and return its path."""
+    from jlremote.laptop import paths
+
+    path = folder / AGENTS[agent] / "skills/jlr/SKILL.md"
+    if path.exists() and _MARK not in path.read_text("utf-8", errors="replace").splitlines():
+        raise JlrError(f"`{path}` was not written by jlr", hint="move it away and try again")
+    paths.write_whole(path, skill(), mode=0o644)
+    return path
+
+
+@command("mcp")
+@click.argument("session", shell_complete=candidates.sessions)
+def mcp(_invocation: Invocation, session: str) -> None:
+    """Give an agent tools for SESSION, by MCP on stdin and stdout; the agent's program runs this.
+
+    They run code, commands and copies there, as `jlr --leash SESSION` allows, and nothing else.
+
+    Examples:
+        jlr mcp dgx/cont1         # the command of a server, for your agent's settings
+    """
+    from jlremote.agents import mcp_server
+    from jlremote.laptop.typed_place import leash, take_leash
+
+    take_leash(session)
+    if only := leash():
+        mcp_server.serve(f"{only.host}/{only.name}")

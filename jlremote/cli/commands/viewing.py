@@ -12,7 +12,7 @@ import click
 from jlremote.cli.command import Invocation, command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.options import shared
-from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.program_output import CellOutput, JobOutput
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, watched
 from jlremote.errors import Usage
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 _LINES = 100
 
 
-@command("list")
+@command("list", json="Print a JSON array, of one session an object; with --watch one per line.")
 @click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @option("--all every", "List every container of HOST, of all users.")
 @option("--watch", "Show every change of SESSION, by default of the latest, until Ctrl-C.")
-@shared.json_option("Print a JSON array, of one session an object; with --watch one per line.")
 def list_sessions(
     invocation: Invocation, /, *, place: str | None, every: bool, watch: bool
 ) -> None:
@@ -57,7 +56,16 @@ def list_sessions(
     if (typed is None and watch) or (typed is not None and typed.name is not None):
         if every:
             raise Usage("`--all` is for a host", hint="leave it out")
-        _show_session(place, invocation, watch=watch)
+        from jlremote.listing.listing import report
+
+        if watch:
+            with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+                # What later looks wait for would be drawn over what is watched.
+                _watch(place, context, invocation.context(silent=True))
+        elif as_json():
+            answer_json(report(place, context, listening=True).to_json())
+        else:
+            _show(report(place, context, listening=True))
     elif watch:
         raise Usage(f"`{place}` is not a session", hint="`jlr list --watch` watches the latest one")
     elif not every:
@@ -68,7 +76,7 @@ def list_sessions(
         from jlremote.listing.listing import containers
 
         listed, none = containers(host, context), f"no containers on `{host}`"
-        tables.show_reports(listed, reports.CONTAINERS, context, none=none)
+        reports.show_reports(listed, reports.CONTAINERS, context, none=none)
 
 
 def _list_sessions(host: str | None, context: Context) -> None:
@@ -79,7 +87,7 @@ def _list_sessions(host: str | None, context: Context) -> None:
     none = f"no sessions{where}; `jlr start --help` says how to start one"
     some_on_cluster = any(report.job for report in listed)
     columns = {**reports.SESSIONS, **(reports.JOB if some_on_cluster else {})}
-    tables.show_reports(listed, columns, context, none=none)
+    reports.show_reports(listed, columns, context, none=none)
     if as_json():
         return
     explained = [(report, report.detail) for report in listed if report.detail]
@@ -90,25 +98,11 @@ def _list_sessions(host: str | None, context: Context) -> None:
     for report, why in explained:
         answer(one_line(f"{report.host}/{report.name}: {why}"))
     mounts = [mount for report in listed for mount in report.mounts]
-    tables.show_section(mounts, reports.MOUNTS, reports.mount_reasons)
+    reports.show_section(mounts, reports.MOUNTS, reports.mount_reasons)
     running_one = next((report for report in listed if report.state == "running"), None)
     if running_one:
         command = f"`jlr open {running_one.host}/{running_one.name}`"
         context.progress.note(f"`running` is not forwarded here; {command} forwards it")
-
-
-def _show_session(session: str | None, invocation: Invocation, *, watch: bool) -> None:
-    from jlremote.listing.listing import report
-
-    context = invocation.context()
-    if watch:
-        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            # What later looks wait for would be drawn over what is watched.
-            _watch(session, context, invocation.context(silent=True))
-    elif as_json():
-        answer_json(report(session, context, listening=True).to_json())
-    else:
-        _show(report(session, context, listening=True))
 
 
 def _watch(session: str | None, context: Context, later: Context) -> None:
@@ -116,7 +110,7 @@ def _watch(session: str | None, context: Context, later: Context) -> None:
 
     changing = watch(session, context, later)
     if not as_json() and watched(sys.stdout):
-        tables.show_live(map(reports.drawn, changing))
+        reports.show_live(map(reports.drawn, changing))
         return
     last = None
     for report in changing:
@@ -135,10 +129,10 @@ def _watch(session: str | None, context: Context, later: Context) -> None:
 def _show(report: SessionReport) -> None:
     for line in reports.session_lines(report):
         answer(line)
-    tables.show_section(report.kernels or (), reports.KERNELS)
+    reports.show_section(report.kernels or (), reports.KERNELS)
     ports = {**reports.PORTS, "PROGRAM": lambda one: one.program or "-"}
-    tables.show_section(report.ports, ports, reports.port_reasons)
-    tables.show_section(report.mounts, reports.MOUNTS, reports.mount_reasons)
+    reports.show_section(report.ports, ports, reports.port_reasons)
+    reports.show_section(report.mounts, reports.MOUNTS, reports.mount_reasons)
 
 
 @command("logs")
@@ -151,7 +145,7 @@ def _show(report: SessionReport) -> None:
 )
 @shared.since_option
 @option("--container", "Show the log of the container's own program.")
-def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> None:
+def logs(context: Context, /, *, session: str | None, **options: Any) -> None:
     """Show the log of a session's Jupyter server, or the output of a job.
 
     SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
@@ -159,7 +153,6 @@ def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> N
     Examples:
         jlr logs
         jlr logs --tail 1000 dgx/cont1 | grep -i error
-        jlr logs cont1 --since 2h
         jlr logs cont1 --container            # what the container's own program wrote
         jlr logs -f dgx/train-3f2a            # a job's output
     """
@@ -169,7 +162,7 @@ def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> N
 
     if options["since"] is options["tail"] is None:
         options["tail"] = _LINES
-    request, context = LogRequest(**options), invocation.context()
+    request = LogRequest(**options)
     if job := known_jobs.meant(session, context):
         known_jobs.log(job, JobOutput().show, request)
         return
@@ -182,7 +175,7 @@ def logs(invocation: Invocation, /, *, session: str | None, **options: Any) -> N
 @option("-f --follow", "Follow the output until Ctrl-C; the job runs on.")
 @option("-n --tail N", "Start with the last N lines. Default: all.", type=shared.number(0))
 @shared.since_option
-def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> None:
+def job_logs(context: Context, /, *, job: str | None, **options: Any) -> None:
     """Show the output of a job; its stdout and stderr are kept apart, byte for byte.
 
     Default: the latest job of this machine.
@@ -190,35 +183,27 @@ def job_logs(invocation: Invocation, /, *, job: str | None, **options: Any) -> N
     Examples:
         jlr job logs
         jlr job logs -f dgx/train-3f2a
-        jlr job logs sweep --tail 20
     """
     from jlremote.hosts.requests import LogRequest
     from jlremote.jobs import known_jobs
 
-    handle = known_jobs.find(job, invocation.context())
+    handle = known_jobs.find(job, context)
     known_jobs.log(handle, JobOutput().show, LogRequest(**options))
 
 
-@command("output")
+@command("output", json="Print a JSON array of the runs of cells; with -f one per line.")
 @shared.session_argument
 @click.argument("notebook", metavar="[NOTEBOOK|RUN]", required=False)
 @option("-f --follow", "Show also what comes, until Ctrl-C or the end of RUN.")
 @option("-n --tail N", "Start with the last N lines, or with --json runs.", type=shared.number(0))
 @option(
     "--save COPY",
-    "Write a copy of the notebook with all outputs in their cells.",
+    "Copy the notebook with all outputs.",
     type=click.Path(path_type=Path),
 )
 @option("--force", "Let --save overwrite the file that it names.")
-@shared.json_option("Print a JSON array, an object for each run of a cell; with -f one per line.")
 def output(
-    invocation: Invocation,
-    session: str | None,
-    notebook: str | None,
-    follow: bool,
-    tail: int | None,
-    save: Path | None,
-    force: bool,
+    context: Context, /, *, session: str | None, notebook: str | None, save: Path | None, **how: Any
 ) -> int:
     """Show what a session's cells printed, also while no page was open.
 
@@ -239,9 +224,9 @@ def output(
     names_no_session = session is not None and (session.endswith(".ipynb") or is_run(session))
     if names_no_session and notebook is None:
         session, notebook = None, session
+    follow, tail, force = (how[name] for name in ("follow", "tail", "force"))
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
-    context = invocation.context()
     if save is None:
         print_output = _follow_output if follow else _show_output
         return print_output(session, notebook, context, tail)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from jlremote.hosts.context import Context
+    from jlremote.laptop.settings.settings import Settings
 
 # What click calls with a command's context, the parameter and the typed word.
 _Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -44,11 +45,15 @@ def _invocation(context: click.Context) -> Invocation:
     return context.find_object(Invocation) or Invocation()
 
 
-def _hosts(context: click.Context, typed: str) -> list[str]:
-    from jlremote.laptop.settings import settings
+def _loaded() -> Settings:
+    from jlremote.laptop.settings.settings import load
 
+    return load()
+
+
+def _hosts(context: click.Context, typed: str) -> list[str]:
     if options.is_pool(typed):
-        return [f"{options.POOL}{name}" for name in settings.load().pools]
+        return [f"{options.POOL}{name}" for name in _loaded().pools]
     known = known_names.host_names(_invocation(context).ssh_config)
     names = [*known, *(host for host, _ in session_names())]
     user, at, _ = typed.rpartition("@")
@@ -75,6 +80,7 @@ sessions_and_files = _completer(lambda _, typed: _sessions(typed) + _local_paths
 places = _completer(lambda context, typed: _sessions(typed) + _hosts(context, typed))
 ssh_names = _completer(lambda *_: known_names.ssh_names())
 settings = _completer(lambda *_: options.KINDS)
+profiles = _completer(lambda *_: _loaded().profiles)
 
 
 @_completer
@@ -82,14 +88,6 @@ def containers(context: click.Context, typed: str) -> list[str]:
     """Complete a session, of the typed host if there is one."""
     host = _typed_host(context)
     return [name for on, name in session_names() if on == host] if host else _sessions(typed)
-
-
-@_completer
-def profiles(_context: click.Context, _typed: str) -> Iterable[str]:
-    """Complete a profile of `config.toml`."""
-    from jlremote.laptop.settings import settings
-
-    return settings.load().profiles
 
 
 @_completer
@@ -180,10 +178,8 @@ def _local_paths(typed: str) -> list[str]:
 def mount_folders(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem[str]]:
-    """Complete the folder of a mount with `--unmount`, else let the shell complete a folder.
-
-    Click's own type would look into dead mounts.
-    """
+    """Complete a mount with `--unmount`, else have the shell complete a folder."""
+    # Click's own type would look into dead mounts.
     from click.shell_completion import CompletionItem
 
     if not context.params.get("unmounts"):

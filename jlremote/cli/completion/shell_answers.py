@@ -13,16 +13,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from click.shell_completion import (
-    BashComplete,
-    CompletionItem,
-    FishComplete,
-    PowerShellComplete,
-    ShellComplete,
-    ZshComplete,
-    add_completion_class,
-    split_arg_string,
-)
+from click import shell_completion as of_click
+from click.shell_completion import CompletionItem
 
 from jlremote.errors import Usage
 
@@ -35,7 +27,7 @@ _SPECIAL = re.compile(r"[\s\\'\"`$&|;<>(){}\[\]*?!#^]")
 _PLAIN = re.compile(r"[\w./:~%+=-][\w./:~%+=@-]*")  # a word of PowerShell without a quote
 
 
-class _WholeWords(ShellComplete):
+class _WholeWords(of_click.ShellComplete):
     """Completes `--option=value` as a whole, where click completes to `value` alone."""
 
     script: str | None = None  # the file beside this module
@@ -52,15 +44,12 @@ class _WholeWords(ShellComplete):
         items = super().get_completions(args, incomplete)
         items = [item for item in items if str(item.value).isprintable()]
         option, equals, _ = incomplete.partition("=")
-        if equals and option.startswith("--"):
-            return [
-                CompletionItem(option + equals + item.value, type=item.type, help=item.help)
-                for item in items
-            ]
+        for item in items if equals and option.startswith("--") else ():
+            item.value = option + equals + item.value
         return items
 
 
-class Bash(_WholeWords, BashComplete):
+class Bash(_WholeWords, of_click.BashComplete):
     """Completion in bash, which splits words at `COMP_WORDBREAKS` and replaces the last part."""
 
     script = "jlr.bash"
@@ -68,7 +57,7 @@ class Bash(_WholeWords, BashComplete):
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the finished words, and the word that is being typed."""
         line = os.environ.get("COMP_LINE", "")
-        words = split_arg_string(line)
+        words = of_click.split_arg_string(line)
         self._incomplete = "" if line[-1:].isspace() or not words else words.pop()
         return words[1:], self._incomplete
 
@@ -76,29 +65,28 @@ class Bash(_WholeWords, BashComplete):
         """Return a line for the script: the type, and the last part of the value."""
         breaks = os.environ.get("COMP_WORDBREAKS", "")
         # An @ ends a word too, but begins the next one with itself.
-        ends = (self._incomplete.rfind(mark) + (mark != "@") for mark in breaks)
-        kept = max(0, *ends, 0)
+        kept = max(0, 0, *(self._incomplete.rfind(mark) + (mark != "@") for mark in breaks))
         shared = item.value.startswith(self._incomplete[:kept])
         value = item.value[kept:] if shared else item.value
         # Bash puts a candidate on the line as it is; zsh and fish quote it themselves.
         return f"{item.type},{_SPECIAL.sub(_BACKSLASH, value)}"
 
 
-class Zsh(_WholeWords, ZshComplete):
+class Zsh(_WholeWords, of_click.ZshComplete):
     """Completion in zsh."""
 
     script = "_jlr"
 
 
-class Fish(_WholeWords, FishComplete):
+class Fish(_WholeWords, of_click.FishComplete):
     """Completion in fish; click's script shows errors, and ends a description at a comma."""
 
-    source_template = FishComplete.source_template.replace(
+    source_template = of_click.FishComplete.source_template.replace(
         "%(prog_name)s);", "%(prog_name)s 2>/dev/null);"
     ).replace('split ","', 'split --max 1 ","')
 
 
-class PowerShell(_WholeWords, PowerShellComplete):
+class PowerShell(_WholeWords, of_click.PowerShellComplete):
     """Completion in PowerShell, which puts a candidate on the line as it is."""
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
@@ -113,7 +101,7 @@ SHELLS = {shell.name: shell for shell in (Bash, Zsh, Fish, PowerShell)}
 def register() -> None:
     """Make click use these classes when a shell asks."""
     for shell in SHELLS.values():
-        add_completion_class(shell)
+        of_click.add_completion_class(shell)
 
 
 def script(shell: str) -> str:
@@ -129,10 +117,8 @@ def users_shell() -> str:
         shell = name.removesuffix(".exe").lstrip("-").lower().replace("pwsh", "powershell")
         if shell in SHELLS:
             return shell
-    raise Usage(
-        "cannot tell which shell this is",
-        hint="name it: `jlr completion bash`, `zsh`, `fish` or `powershell`",
-    )
+    hint = "name it: `jlr completion bash`, `zsh`, `fish` or `powershell`"
+    raise Usage("cannot tell which shell this is", hint=hint)
 
 
 def _parents() -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""The local end of `jlr shell`: typed keys and shown bytes, unchanged.
-
-As with ssh, bytes from the host go to the terminal unfiltered.
-"""
+"""The local end of `jlr shell`: typed keys and shown bytes, unfiltered as with ssh."""
 
 from __future__ import annotations
 
@@ -33,9 +30,8 @@ class LocalTerminal:
 
     @property
     def kind(self) -> str | None:
-        if not (os.isatty(_STDIN) and os.isatty(_STDOUT)):
-            return None
-        return os.environ.get("TERM") or "xterm-256color"
+        drawn = os.isatty(_STDIN) and os.isatty(_STDOUT)
+        return os.environ.get("TERM") or "xterm-256color" if drawn else None
 
     @property
     def in_foreground(self) -> bool:
@@ -58,15 +54,24 @@ class LocalTerminal:
             return contextlib.nullcontext()
         main = threading.main_thread().ident
         assert main is not None, "it runs"
-        keys = bytes(
-            ord(key[-1].upper()) ^ 0x40 if key.startswith("ctrl-") else ord(key)
-            for key in detach_keys.split(",")
-        )
+        named = detach_keys.split(",")
+        keys = bytes(ord(key[-1].upper()) ^ 0x40 if key[1:] else ord(key) for key in named)
         return self._keyboard.listen(keys, lambda: signal.pthread_kill(main, signal.SIGINT))
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
         """Give the typed bytes, and the size whenever it changes."""
-        return self.piped() if self.kind is None else self._keys()
+        if self.kind is None:
+            yield from self.piped()
+            return
+        escapes = Escapes()
+        for event in self._keyboard.events():
+            gone = event == b""
+            if isinstance(event, bytes):
+                event = escapes.without(event)
+            if gone or escapes.hung_up:
+                raise TerminalClosed
+            if event:
+                yield event
 
     def show(self, stream: str, data: bytes) -> None:
         """Write bytes of the host."""
@@ -77,18 +82,6 @@ class LocalTerminal:
         if self.kind is not None:
             with contextlib.suppress(OSError, JlrError):
                 self.show("stdout", _RESET + b"\r\n")
-
-    def _keys(self) -> Iterator[bytes | os.terminal_size]:
-        escapes = Escapes()
-        for event in self._keyboard.events():
-            if event == b"":
-                raise TerminalClosed  # the terminal is gone
-            if isinstance(event, bytes):
-                event = escapes.without(event)
-                if escapes.hung_up:
-                    raise TerminalClosed
-            if event:
-                yield event
 
     def piped(self) -> Iterator[bytes]:
         """Give the bytes of stdin as they come, nothing at the end."""

@@ -29,10 +29,7 @@ class PosixKeyboard:
 
     @contextlib.contextmanager
     def raw(self) -> Iterator[None]:
-        """Pass on every key during a `with` block; afterwards restore the terminal.
-
-        Keys typed ahead are kept, which `tty.setraw` would discard by default.
-        """
+        """Pass on every key, also those typed ahead, and restore the terminal afterwards."""
         self._changed, self._tell_changed = os.pipe()
         os.set_blocking(self._tell_changed, False)
         handler = signal.signal(signal.SIGWINCH, self._resized)
@@ -56,10 +53,7 @@ class PosixKeyboard:
 
     @contextlib.contextmanager
     def listen(self, keys: bytes, act: Callable[[], None]) -> Iterator[None]:
-        """Call `act` when `keys` are typed during a `with` block, which drops all other keys.
-
-        Ctrl-C and Ctrl-Z stay signals. In the background a read would stop the process.
-        """
+        """Call `act` when `keys` are typed; drop all other keys, but Ctrl-C and Ctrl-Z."""
         over, end = os.pipe()
         before = termios.tcgetattr(self._descriptor)
         listener = threading.Thread(target=self._await_keys, args=(keys, act, over), daemon=True)
@@ -96,7 +90,7 @@ class PosixKeyboard:
         typed = piece = b"-"
         while piece and keys not in typed:
             ready, _, _ = select.select([self._descriptor, over], [], [])
-            if over in ready or self._in_background():
+            if over in ready or self._in_background():  # there a read would stop the process
                 return
             piece = self._read()
             typed = typed[-len(keys) :] + piece

@@ -50,10 +50,7 @@ creation_options = options(
         common=True,
         shell_complete=candidates.images,
     ),
-    _container(
-        "--image-folder FOLDER",
-        "With --runtime apptainer: the folder of the host for pulled images.",
-    ),
+    _container("--image-folder FOLDER", "With --runtime apptainer: the host's folder for images."),
     _repeated(
         "-v --volume SOURCE:TARGET", "Mount a folder (`~/...`) or volume of the host.", common=True
     ),
@@ -75,21 +72,15 @@ creation_options = options(
         "User. Default: you, if folders of the host are mounted; else the image's.",
     ),
     _container("--shm-size SIZE", "Size of /dev/shm, for example 1g."),
-    _repeated(
-        "--ulimit NAME=SOFT[:HARD]",
-        "A limit, for example memlock=-1; `memlock=` drops a profile's.",
-    ),
+    _repeated("--ulimit NAME=SOFT[:HARD]", "A limit: memlock=-1; `memlock=` drops a profile's."),
     _container("--ipc MODE", "Shared memory: `private`, `host`, ..."),
     _container("--network NETWORK", "`bridge`, `host` or a name."),
     _container("--init/--no-init", "Run a small init as first process. Default: yes."),
     _container("--rm/--no-rm", "Remove the container and its contents when it stops."),
-    _repeated(
-        "--log-opt NAME=VALUE",
-        "Limit the container's log. Default: max-size=50m; `max-size=` lifts it.",
-    ),
+    _repeated("--log-opt NAME=VALUE", "Log limit. Default: max-size=50m; `max-size=` lifts it."),
     _repeated(
         "--install --packages packages PACKAGE",
-        "Install a Python package, for example jupyterlab. Repeatable.",
+        "Install a Python package. Repeatable.",
     ),
     shared.gpu_option(
         "--gpus GPUS",
@@ -112,7 +103,7 @@ creation_options = options(
     ),
     shared.machine_option(
         "--notify/--no-notify",
-        "Tell on this desktop what happens: an end, a beginning, a time limit.",
+        "Tell on this desktop of an end, a beginning, a time limit.",
     ),
     shared.runtime_options,
 )
@@ -150,7 +141,7 @@ reach_option = _cluster(
 launcher_options = options(
     _cluster(
         "--array INDICES",
-        "A job for each index, for example 0-7: NAME-0 …, told apart by $SLURM_ARRAY_TASK_ID.",
+        "Jobs NAME-0 … for 0-7, told apart by $SLURM_ARRAY_TASK_ID.",
     ),
     _cluster(
         "--launcher",
@@ -190,10 +181,9 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
 def _lines(path: str) -> Iterator[str]:
     try:
         text = Path(path).read_text("utf-8-sig")
-    except UnicodeDecodeError as failure:
-        raise Usage(f"cannot read `--env-file {path}`: it is not UTF-8 text") from failure
-    except OSError as failure:
-        raise Usage(f"cannot read `--env-file {path}`: {reason_of(failure)}") from failure
+    except (UnicodeDecodeError, OSError) as failure:
+        why = reason_of(failure) if isinstance(failure, OSError) else "it is not UTF-8 text"
+        raise Usage(f"cannot read `--env-file {path}`: {why}") from failure
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield with_value(line.lstrip(), f"`--env-file {path}`")
@@ -203,17 +193,14 @@ def with_value(item: str, given_by: str) -> str:
     """Return `NAME=VALUE`; a bare `NAME` gets this machine's value, as with `docker run`."""
     name, given, _ = item.partition("=")
     if not _VARIABLE.fullmatch(name):  # an engine would take some of them
-        raise Usage(
-            f"{given_by}: `{one_line(name) or '='}` is not the name of a variable",
-            hint="write `NAME=VALUE`, or `NAME`: letters, digits and `_`, the first no digit",
-        )
+        why = f"{given_by}: `{one_line(name) or '='}` is not the name of a variable"
+        hint = "write `NAME=VALUE`, or `NAME`: letters, digits and `_`, the first no digit"
+        raise Usage(why, hint=hint)
     if given:
         return item
     if name not in os.environ:
-        raise Usage(
-            f"{given_by}: `{name}` has no value, and this machine has no variable of that name",
-            hint=f"write `{name}=VALUE` there, or `export {name}` before",
-        )
+        why = f"{given_by}: `{name}` has no value, and this machine has no variable of that name"
+        raise Usage(why, hint=f"write `{name}=VALUE` there, or `export {name}` before")
     return f"{item}={os.environ[name]}"
 
 
@@ -225,10 +212,7 @@ def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]
 
 
 def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
-    """Refuse flags for a new container where none is created; settings are left alone.
-
-    `without` is the option because of which none is created, and `but` have a meaning even so.
-    """
+    """Refuse flags (not settings) of a new container, `but` some, as `without` creates none."""
     names = (name for name in _NEW_CONTAINER if name not in but)
     why = f"is for a new container, and `{without}` creates none"
     _refuse(options, names, why, "leave out one of the two")
@@ -236,10 +220,7 @@ def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
 
 def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None:
     """Refuse flags that only an engine's containers can follow; settings are left alone."""
-    why = (
-        f"has no effect with `--runtime {runtime}`: what runs there is a process of yours on the "
-        "host"
-    )
+    why = f"has no effect with `--runtime {runtime}`: that runs a process of yours on the host"
     hint = "leave it out; after `--`, options go to the program's `exec`"
     _refuse(options, (*NO_MEANING, *also), why, hint)
 
@@ -258,8 +239,8 @@ def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
     has a name that begins with a dash.
     """
     words = [options["host"], options["container"], *options["engine_arguments"]]
-    ends = (index for index, word in enumerate(words) if word is None or word.startswith("-"))
-    first = min(next(ends, 2), 2)
+    ends = (index for index, word in enumerate(words[:2]) if word is None or word.startswith("-"))
+    first = next(ends, 2)
     host, container = [*words[:first], None, None][:2]
     arguments = tuple(word for word in words[first:] if word is not None)
     return options | {"host": host, "container": container, "engine_arguments": arguments}
@@ -290,9 +271,9 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     from jlremote.place.clusters.launchers import indices
     from jlremote.place.clusters.scheduler import Ranks, Resources
 
-    ranks = None
-    if flags["launcher"] not in (None, "none"):
-        ranks = Ranks(flags["launcher"], bool(flags["label"]))
+    launcher, ranks = flags["launcher"], None
+    if launcher not in (None, "none"):
+        ranks = Ranks(launcher, bool(flags["label"]))
     elif flags["label"]:
         raise Usage("`--label` needs a launcher", hint="`--launcher srun` or `--launcher torchrun`")
     if flags["array"] is not None:

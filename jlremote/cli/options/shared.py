@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Function, option, options
+from jlremote.cli.command import Function, Invocation, option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.screen.terminal import AS_JSON
 from jlremote.errors import JlrError, Unreachable, Usage
 from jlremote.laptop.settings.options import KINDS, RUNTIMES, is_pool
 from jlremote.text import one_of
-from jlremote.times import seconds_of, since
+from jlremote.times import since
 from jlremote.untrusted import count
 
 if TYPE_CHECKING:
-    from jlremote.cli.command import Invocation
     from jlremote.forwards.address import Address
     from jlremote.hosts.context import Context
     from jlremote.laptop.sessions import SessionRecord
@@ -97,36 +95,29 @@ def number(least: float, most: float = math.inf) -> Callable[[Any], float]:
     return converted
 
 
-def span(option: str) -> Callable[[Any], int]:
-    """Return the type of an option for a span of time, in seconds."""
-    return lambda text: seconds_of(text, f"`{option}`")
-
-
 def _host_argument(
     *, required: bool = False, default: bool = False, by_name: bool = False
 ) -> Callable[[Function], Function]:
     def declare(function: Any) -> Any:
         @wraps(function)
-        def on_host(invocation: Invocation, /, *, host: str | None, **options: Any) -> Any:
+        def on_host(first: Any, /, *, host: str | None, **options: Any) -> Any:
             if host is not None:
-                exact = by_name or bool(options.get("clean"))
-                host = _host_named(host, invocation.context(), by_name=exact)
+                host = _host_named(host, by_name=by_name or bool(options.get("clean")))
             elif default:
                 host = default_host()
-            return function(invocation, host=host, **options)
+            return function(first, host=host, **options)
 
         return click.argument("host", required=required, shell_complete=candidates.hosts)(on_host)
 
     return declare
 
 
-def _host_named(word: str, context: Context, *, by_name: bool) -> str:
+def _host_named(word: str, *, by_name: bool) -> str:
+    context = click.get_current_context().ensure_object(Invocation).context()
     typed = resolved_host(word, context)
     if typed.name is not None and by_name:
-        raise Usage(
-            f"`{word}` is not a host, and this command ends or deletes what is on one",
-            hint=f"name the host: `{typed.host}`",
-        )
+        why = f"`{word}` is not a host, and this command ends or deletes what is on one"
+        raise Usage(why, hint=f"name the host: `{typed.host}`")
     if typed.name is not None:
         context.progress.note(f"`{word}` is on `{typed.host}`")
     return str(typed.host)
@@ -164,10 +155,9 @@ def latest_session(arguments: str) -> SessionRecord:
 
     for record in sessions.load_all():
         return record
-    raise Usage(
-        f"missing HOST; usage: {click.get_current_context().command_path} {arguments}",
-        hint="`jlr config set host dgx` makes dgx the default",
-    )
+    usage = f"{click.get_current_context().command_path} {arguments}"
+    hint = "`jlr config set host dgx` makes dgx the default"
+    raise Usage(f"missing HOST; usage: {usage}", hint=hint)
 
 
 host_argument = _host_argument(required=True)
@@ -176,21 +166,10 @@ optional_host_argument = _host_argument()
 optional_named_host_argument = _host_argument(by_name=True)
 default_host_argument = _host_argument(default=True)
 session_argument = click.argument("session", required=False, shell_complete=candidates.sessions)
+_WHERE = "[SESSION|HOST/CONTAINER|HOST]"
 where_argument = click.argument(
-    "where",
-    metavar="[SESSION|HOST/CONTAINER|HOST]",
-    required=False,
-    shell_complete=candidates.places,
+    "where", metavar=_WHERE, required=False, shell_complete=candidates.places
 )
-
-
-def json_option(text: str) -> Callable[[Function], Function]:
-    """Return the option `--json`; printing functions ask `terminal.as_json` for its value."""
-
-    def keep(context: click.Context, _option: click.Parameter, value: bool) -> None:
-        context.meta[AS_JSON] = value
-
-    return option("--json", text, expose_value=False, callback=keep)
 
 
 session_option = partial(option, group="Session")
@@ -205,23 +184,16 @@ since_option = option(
     "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.",
     type=lambda text: since(text, "`--since`"),
 )
-image_json_option = json_option("Print the image as a JSON object.")
 # The Python that runs Jupyter.
 python_options = options(
-    jupyter_option(
-        "--python PATH", "Python or virtual environment with Jupyter, where the session runs."
-    ),
-    jupyter_option("--conda-env NAME", "Conda environment with Jupyter, where the session runs."),
+    jupyter_option("--python PATH", "Python or virtual environment there that has Jupyter."),
+    jupyter_option("--conda-env NAME", "Conda environment there that has Jupyter."),
 )
 browser_options = options(
-    machine_option(
-        "--browser NAME", "`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]"
-    ),
+    machine_option("--browser NAME", "`firefox`, a program or `none`. [env: JLR_BROWSER, BROWSER]"),
     machine_option("--no-browser", "Print the URL and open no browser."),
 )
-_SUDO = session_option(
-    "--sudo/--no-sudo", "Run the engine with `sudo`; its password is asked for once."
-)
+_SUDO = session_option("--sudo/--no-sudo", "Run the engine by `sudo`; its password is asked once.")
 # What a session runs in.
 runtime_options = options(
     session_option(
@@ -246,9 +218,8 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
         flags = {"runtime": runtime, "sudo": sudo}
         chosen: dict[str, Any] = settings.load().chosen(host, flags)
-        engine = EngineChoice(
-            chosen.get("runtime", "auto"), chosen.get("sudo", False), chosen.get("image-folder")
-        )
+        runtime, folder = chosen.get("runtime", "auto"), chosen.get("image-folder")
+        engine = EngineChoice(runtime, chosen.get("sudo", False), folder)
         with named_as_set(host, flags, tuple(flags)):
             return function(*arguments, host=host, engine=engine, **options)
 
@@ -321,8 +292,7 @@ def browse(address: Address, context: Context, *, browser: str | None, asked: bo
         return
     from jlremote.forwards.browser import open_in_browser
 
-    trouble = open_in_browser(address, browser)
-    if trouble and asked:
+    if (trouble := open_in_browser(address, browser)) and asked:
         raise JlrError(trouble, hint="the session runs; open the URL above yourself")
     if trouble:
         context.progress.note(f"{trouble}; open the URL yourself")

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jlremote import times
-from jlremote.cli.screen.tables import show_table, table
+from jlremote.cli.screen.reports import show_table, table
 from jlremote.cli.screen.terminal import answer
 from jlremote.gpus.inventory import Device, Gpu, Inventory, size, to_json
 from jlremote.place.clusters.scheduler import ClusterGpus

@@ -92,11 +92,8 @@ def answer_either(text: str, value: Any) -> None:
 
 
 def shown(address: Address) -> str:
-    """Return the URL to print: the page's own on a terminal, 127.0.0.1 in a pipe.
-
-    A click on macOS may open Safari, which resolves no other one either.
-    """
-    clickable = sys.stdout.isatty() and sys.platform != "darwin"
+    """Return the URL to print: the page's own on a terminal, 127.0.0.1 in a pipe."""
+    clickable = sys.stdout.isatty() and sys.platform != "darwin"  # Safari resolves 127.0.0.1 only
     return address.page if clickable else address.url
 
 
@@ -110,10 +107,7 @@ def tell(text: str) -> None:
 
 
 def announce(title: str, text: str) -> str | None:
-    """Show a notice on the desktop, else by the terminal's bell and title.
-
-    Return `desktop` or `terminal`, or `None` if neither is possible.
-    """
+    """Show a notice on the `desktop`, else by the `terminal`; return which, `None` if neither."""
     from jlremote.laptop import desktop
 
     if desktop.shown(title, text):
@@ -136,9 +130,8 @@ def set_colour(when: str) -> None:
 
 def coloured(stream: TextIO) -> bool:
     """Return whether to print colours (https://no-color.org, https://force-color.org)."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or watched(stream)
+    no, force = os.environ.get("NO_COLOR"), os.environ.get("FORCE_COLOR")
+    return not no and (bool(force) or watched(stream))
 
 
 def watched(stream: TextIO) -> bool:
@@ -151,11 +144,8 @@ def takes(stream: TextIO, sign: str) -> bool:
     chosen = [os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG")]
     chosen = [name for name in chosen if name not in ("", "C.UTF-8")]  # Python's own choice
     in_c = chosen[:1] in (["C"], ["POSIX"])
-    try:
-        sign.encode("ascii" if in_c else stream.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
+    encoding = "ascii" if in_c else stream.encoding or "ascii"
+    return sign.encode(encoding, "ignore").decode(encoding) == sign
 
 
 def _encodable(text: str, stream: TextIO) -> str:
