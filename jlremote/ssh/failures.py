@@ -47,9 +47,8 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
     reason = one_line(getattr(transport, "disconnection", ""))
     login = getattr(transport, "auth_handler", None)
     if TOO_MANY in reason.lower():
-        return errors.Authentication(
-            f"`{destination.place}` ended the login: {reason}", hint=_fewer(destination, login)
-        )
+        hint = _fewer(destination, login)
+        return errors.Authentication(f"`{destination.place}` ended the login: {reason}", hint=hint)
     if isinstance(error, EOFError) and not reason and login is not None and login.reasons:
         return not_permitted(destination, login.reasons)
     if isinstance(error, paramiko.IncompatiblePeer):
@@ -96,15 +95,11 @@ def _no_common_algorithm(
 def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
     place = destination.place
     if isinstance(error, ConnectionRefusedError):
-        return errors.ConnectionRefused(
-            f"`{place}` refused the connection",
-            hint="check that the host is up, and that its SSH server listens on that port",
-        )
+        hint = "check that the host is up, and that its SSH server listens on that port"
+        return errors.ConnectionRefused(f"`{place}` refused the connection", hint=hint)
     if isinstance(error, TimeoutError) or error.errno == errno.ETIMEDOUT:
-        return errors.ConnectionTimedOut(
-            f"`{place}` did not answer in time",
-            hint="check that the host is up, and your network or VPN; see `ConnectTimeout`",
-        )
+        hint = "check that the host is up, and your network or VPN; see `ConnectTimeout`"
+        return errors.ConnectionTimedOut(f"`{place}` did not answer in time", hint=hint)
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return errors.LinkLost(f"the connection to `{place}` broke", hint="try again")
     reason = error.strerror or str(error)
@@ -126,9 +121,8 @@ def _not_ssh(destination: Destination, greeting: str) -> JlrError:
             f"`{place}` did not answer as an SSH server: it hung up before it greeted",
             hint="check the port; a server that limits connections hangs up like this too",
         )
-    return errors.NotSSH(
-        f"`{place}` did not answer as an SSH server: it said `{shown}`", hint="check the port"
-    )
+    hint = "check the port"
+    return errors.NotSSH(f"`{place}` did not answer as an SSH server: it said `{shown}`", hint=hint)
 
 
 def _of_the_protocol(error: BaseException, destination: Destination, reason: str) -> JlrError:
@@ -136,10 +130,8 @@ def _of_the_protocol(error: BaseException, destination: Destination, reason: str
     if reason:
         return errors.LinkLost(f"`{place}` ended the connection: {reason}")
     if isinstance(error, EOFError):
-        return errors.LinkLost(
-            f"`{place}` closed the connection",
-            hint="look for the reason in the log of its SSH server",
-        )
+        hint = "look for the reason in the log of its SSH server"
+        return errors.LinkLost(f"`{place}` closed the connection", hint=hint)
     return errors.Unreachable(
         f"the SSH connection to `{place}` failed: {one_line(str(error))}",
         hint=f"`ssh -v {destination.host}` shows more",

@@ -140,10 +140,8 @@ class ShellSession:
         if not self._transport.is_active():
             raise NotBegun("the connection is gone")
         if not self._channel.is_granted:
-            raise Busy(
-                "the server opens no more sessions on this connection",
-                hint="try again when other commands have ended: its `MaxSessions` is low",
-            )
+            hint = "try again when other commands have ended: its `MaxSessions` is low"
+            raise Busy("the server opens no more sessions on this connection", hint=hint)
         if self._preempt is not None:
             self._slots.lend(self, self._preempt)
         elif not is_lasting:
@@ -236,10 +234,8 @@ class ShellSession:
         if self._channel.exit_status is not None:
             return self._channel.exit_status
         if self._transport.is_active() and not self._channel.is_accepted:
-            raise LinkLost(
-                "the server refused to run a command",
-                hint="ask its administrator: the account may only forward or transfer files",
-            )
+            hint = "ask its administrator: the account may only forward or transfer files"
+            raise LinkLost("the server refused to run a command", hint=hint)
         raise LinkLost("the connection broke while a command ran")
 
     def _terminate(self) -> None:

@@ -144,10 +144,8 @@ def resolve(host: str, ssh_config: Path | None, folder: Path = Path()) -> Destin
 
 def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destination:
     if hops > _MOST_HOPS:
-        raise Usage(
-            f"the jump hosts of `{asked.host}` form a loop",
-            hint="check `ProxyJump` in your ssh config: `ProxyJump none` ends a chain",
-        )
+        hint = "check `ProxyJump` in your ssh config: `ProxyJump none` ends a chain"
+        raise Usage(f"the jump hosts of `{asked.host}` form a loop", hint=hint)
     settings = read_settings(asked, ssh_config)
     names = _names(asked, settings)
     jump = _jump(settings, names, ssh_config, hops)
@@ -200,10 +198,8 @@ def _jump(
     before, _, last = chain.rpartition(",")
     parts = _JUMP.fullmatch(last.strip())
     if parts is None:
-        raise Usage(
-            f"`{last}` in the `ProxyJump` of `{names.host}` is not a host",
-            hint="write a jump host as `[user@]host[:port]`",
-        )
+        hint = "write a jump host as `[user@]host[:port]`"
+        raise Usage(f"`{last}` in the `ProxyJump` of `{names.host}` is not a host", hint=hint)
     host = parts["host"].strip("[]")
     asked = RequestedHost(host, parts["user"], parts["port"], before or None, names.folder)
     return _resolve(asked, ssh_config, hops + 1)

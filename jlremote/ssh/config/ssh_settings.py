@@ -132,10 +132,8 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
             raise paramiko.ConfigParseError("`Match exec` needs OpenSSH")
         values = paramiko.SSHConfig.from_text(text).lookup(name)
     except _UNREADABLE as error:
-        raise Usage(
-            f"cannot read the ssh config `{path}`: {error}",
-            hint="install OpenSSH's `ssh`, which reads every config",
-        ) from error
+        hint = "install OpenSSH's `ssh`, which reads every config"
+        raise Usage(f"cannot read the ssh config `{path}`: {error}", hint=hint) from error
     return {
         setting: tuple(value) if isinstance(value, list) else (str(value),)
         for setting, value in values.items()
@@ -148,15 +146,11 @@ def _run(argv: tuple[str, ...], host: str) -> str:
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Usage(
-            f"`ssh -G {host}` gave no answer within {_SECONDS} s",
-            hint="check the `Match exec` commands of your ssh config: one may hang",
-        ) from None
+        hint = "check the `Match exec` commands of your ssh config: one may hang"
+        raise Usage(f"`ssh -G {host}` gave no answer within {_SECONDS} s", hint=hint) from None
     if answer.returncode != 0:
-        raise Usage(
-            f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}",
-            hint=f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config",
-        )
+        hint = f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config"
+        raise Usage(f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}", hint=hint)
     return answer.stdout.decode("utf-8", "surrogateescape")
 
 

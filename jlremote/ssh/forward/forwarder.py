@@ -228,10 +228,8 @@ def _on_all(listener: socket.socket) -> tuple[socket.socket, ...]:
 
 def _cannot_listen(port: int, error: OSError) -> JlrError:
     if error.errno == errno.EADDRINUSE:
-        return Busy(
-            f"port `{port}` on this machine is taken by another program",
-            hint="`--port PORT` chooses another one; without it jlr takes a free one",
-        )
+        hint = "`--port PORT` chooses another one; without it jlr takes a free one"
+        return Busy(f"port `{port}` on this machine is taken by another program", hint=hint)
     return JlrError(
         f"cannot listen on port `{port}` of this machine: {reason_of(error)}",
         hint="choose a `--port` of at least 1024: lower ones are for the administrator"

@@ -164,10 +164,8 @@ class ProxyProcess:
         self.socket.settimeout(seconds)
         _, descriptors, _, _ = socket.recv_fds(self.socket, 1, 1)
         if not descriptors:
-            raise Unreachable(
-                "the proxy command handed over no connection",
-                hint="remove `ProxyUseFdpass`, or pass a descriptor as `nc -F` does",
-            )
+            hint = "remove `ProxyUseFdpass`, or pass a descriptor as `nc -F` does"
+            raise Unreachable("the proxy command handed over no connection", hint=hint)
         return socket.socket(fileno=descriptors[0])
 
     def complaint(self) -> str:

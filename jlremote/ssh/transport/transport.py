@@ -129,10 +129,8 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         began = time.monotonic()
         threading.Thread(target=self._send_probe, name="jlr probe", daemon=True).start()
         if not self._is_answered(answered, 0 if self.ended.is_set() else seconds):
-            raise LinkLost(
-                f"the server did not answer within {seconds:g} s",
-                hint="try again: the network or the server was down, or the laptop slept",
-            )
+            hint = "try again: the network or the server was down, or the laptop slept"
+            raise LinkLost(f"the server did not answer within {seconds:g} s", hint=hint)
         if not self.is_active():
             raise LinkLost("the connection broke")
         return time.monotonic() - began

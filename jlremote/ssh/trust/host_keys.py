@@ -126,10 +126,8 @@ def _revoked_lines(path: Path, suspects: set[bytes]) -> list[str]:
             hint="make the file readable or remove the setting; ssh refuses every host key too",
         ) from error
     if content.startswith(b"SSHKRL\n"):
-        raise Usage(
-            f"`{path}` is a binary key revocation list, which jlr cannot read",
-            hint="write the revoked public keys as text, a line each",
-        )
+        hint = "write the revoked public keys as text, a line each"
+        raise Usage(f"`{path}` is a binary key revocation list, which jlr cannot read", hint=hint)
     return [
         f"{path}:{number}"
         for number, line in enumerate(content.split(b"\n"), start=1)
