@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, Protocol
 
 Stream = Literal["stdout", "stderr"]
-Output = Callable[[Stream, bytes], None]
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
+Output = Callable[[Stream, bytes], object]
 
 
 class Stdin(Protocol):

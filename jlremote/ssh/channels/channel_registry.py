@@ -106,20 +106,14 @@ class SessionSlots:
         self._commands: set[object] = set()
         self._preemptible: dict[object, Callable[[], None]] = {}
 
-    def keep(self, session: object) -> bool:
-        """Count a session that may last for hours; return `False` if too many are open."""
+    def keep(self, session: object) -> str:
+        """Count a session that may last for hours; return why not, if too many are open."""
         with self._lock:
             if len(self._kept) >= KEPT:
-                return False
+                kinds = "terminals, logs, mounts or forwards into containers"
+                return f"{KEPT} {kinds} are open over this connection already"
             self._kept.add(session)
-            return True
-
-    def too_many(self) -> str:
-        """Return the message that refuses one more session of that kind."""
-        return (
-            f"{len(self._kept)} terminals, logs, mounts or forwards into containers are open over"
-            " this connection already"
-        )
+            return ""
 
     def begin_command(self, session: object) -> None:
         """Count a session that ends soon, once it is open."""

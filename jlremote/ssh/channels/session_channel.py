@@ -28,10 +28,10 @@ class SessionChannel(TunnelChannel):
 
     def ask_session(self) -> None:
         """Open a session that may last for hours; `refused` if too many are open."""
-        if self._registry.slots.keep(self):
-            self._loop.call(self.begin)
+        if refusal := self._registry.slots.keep(self):
+            super().refuse(refusal)
         else:
-            super().refuse(self._registry.slots.too_many())
+            self._loop.call(self.begin)
 
     def begin(self) -> None:
         """Open a session; the owner counts it."""

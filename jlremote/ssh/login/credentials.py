@@ -88,7 +88,7 @@ class Credentials:
         """Ask the person; `NeedsAuthentication` if that cannot be done."""
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
-    def candidates(self, account: str, question: str, *, tries: int, refused: str) -> Iterator[str]:
+    def candidates(self, account: str, question: str, tries: int, refused: str) -> Iterator[str]:
         """Yield the remembered password, then up to `tries` typed ones, but none that was refused.
 
         `refused` stands before the question when it is asked again.

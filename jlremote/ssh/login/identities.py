@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
 from jlremote.ssh.config.destination import LoginRules
-from jlremote.ssh.login.agent import USUAL_PLACE, Agent
+from jlremote.ssh.login.agent import USUAL_PLACE, Agent, UnusableKey
 from jlremote.ssh.trust.host_certificates import (
     CERTIFICATE_SUFFIX,
     is_certificate,
@@ -143,10 +143,6 @@ def _plain_key(blob: bytes | None) -> bytes:
         return read_certificate(blob).plain_key
     except ValueError:
         return b""
-
-
-class UnusableKey(Exception):
-    """A key file is of no use; the message says why."""
 
 
 class PassphraseNeeded(UnusableKey):

@@ -69,19 +69,6 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     def preferred_keys(self) -> tuple[str, ...]:
         return self._host_key_names
 
-    @property
-    def greeting(self) -> list[str]:
-        lines: list[str] = self.packetizer.greeting
-        return lines
-
-    @property
-    def description(self) -> str:
-        return f"{self.remote_version}, {self.host_key_type}, {self.remote_cipher}"
-
-    @property
-    def reason(self) -> str:
-        return self.disconnection or str(self.saved_exception or "")
-
     def get_exception(self) -> Exception | None:
         """Return what ended the connection; bytes that paramiko cannot read are such an error."""
         error: Exception | None = super().get_exception()
@@ -119,10 +106,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
         `set_keepalive` requests no reply, and `global_request` waits without limit on an event that
         it shares with the key exchange. Sent from a thread of its own: on a dead line the socket's
-        buffer may be full, and the write would block.
-
-        Raises:
-            LinkLost: nothing arrived within `seconds`.
+        buffer may be full, and the write would block. `LinkLost` if nothing arrives in time.
         """
         answered = threading.Event()
         self._probes.append(answered)
