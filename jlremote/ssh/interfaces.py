@@ -1,4 +1,4 @@
-"""What the link and this room hand each other: output, input, terminals, forwards."""
+"""What the link and this room hand each other: output, input, terminals."""
 
 from __future__ import annotations
 
@@ -34,15 +34,3 @@ class SudoPassword(Protocol):
 
     def password_for(self, script: bytes) -> str | None: ...  # `None` if it needs none
     def refused(self) -> None: ...  # `sudo` seems to have refused it
-
-
-class Forward(Protocol):
-    """A listener on 127.0.0.1; connections to it end at the gateway's target."""
-
-    @property
-    def local_port(self) -> int: ...
-    @property
-    def failure(self) -> str | None: ...  # why the last refused connection was refused
-    def start(self) -> None: ...  # `Busy` if the port is taken
-    def cut(self) -> None: ...  # resets the connections that have a far end: it is gone
-    def stop(self) -> None: ...  # closes all connections; twice is fine

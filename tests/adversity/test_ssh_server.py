@@ -38,7 +38,7 @@ def tunnel(client: Transport, server: Any, handler: Handler) -> Iterator[tuple[T
     running = threading.Thread(target=loop.run)
     running.start()
     try:
-        channel = TunnelChannel(client, handler, loop)
+        channel = TunnelChannel(client, handler, loop.call)
         loop.call(lambda: channel.ask(b"session"))
         theirs = server.accept(SECONDS)
         wait_until(lambda: handler.events == ["opened"], "the channel", timeout=SECONDS)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from jlremote.ssh.channels.channel_registry import BUSY_PAUSE, PAUSES
+from jlremote.ssh.channels.event_loop import Action
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.interfaces import Stream
 
@@ -31,7 +32,7 @@ class SessionChannel(TunnelChannel):
         if refusal := self._registry.slots.keep(self):
             super().refuse(refusal)
         else:
-            self._loop.call(self.begin)
+            self._call(self.begin)
 
     def begin(self) -> None:
         """Open a session; the owner counts it."""
@@ -50,7 +51,7 @@ class SessionChannel(TunnelChannel):
         if goes_on and (is_busy or self._refusals < len(PAUSES)):
             pause = BUSY_PAUSE if is_busy else PAUSES[self._refusals]
             self._refusals += not is_busy
-            again = threading.Timer(pause, lambda: self._loop.call(self.begin))
+            again = threading.Timer(pause, lambda: self._call(self.begin))
             again.daemon = True
             again.start()
             return
@@ -123,12 +124,12 @@ class StdinPieces:
 class ScriptChannel(SessionChannel):
     """A channel that one thread opens, sends on and takes from, such as a script's.
 
-    The transport's thread leaves here what comes, and sets `wake`. So this is the handler and the
-    loop of the channel, too.
+    The transport's thread leaves here what comes, and sets `wake`. So this is the channel's own
+    handler, too.
     """
 
     def __init__(self, transport: Any) -> None:
-        super().__init__(transport, self, self, partial(self._keep, "stderr"))
+        super().__init__(transport, self, self._leave, partial(self._keep, "stderr"))
         self.wake = threading.Event()  # something has come, or there is room to send more
         self.answered = threading.Event()  # the server granted or refused the channel, or is gone
         self.is_granted = False
@@ -140,7 +141,7 @@ class ScriptChannel(SessionChannel):
         self.has_ended = False  # the far end sends no more output
         self.is_over = False  # it has closed the channel, or is gone
         self._output: deque[tuple[Stream, Piece]] = deque()
-        self._actions: deque[Callable[[], None]] = deque()
+        self._actions: deque[Action] = deque()
 
     def take(self) -> tuple[Stream, bytes] | None:
         """Return output of one stream, `None` if there is none; report it to `consumed`."""
@@ -152,9 +153,7 @@ class ScriptChannel(SessionChannel):
         while self._actions:
             self._actions.popleft()()
 
-    # `ChannelLoop`.
-
-    def call(self, action: Callable[[], None]) -> None:
+    def _leave(self, action: Action) -> None:
         self._actions.append(action)
         self.wake.set()
 

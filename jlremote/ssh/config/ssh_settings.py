@@ -21,6 +21,7 @@ import paramiko
 from jlremote.errors import Usage
 from jlremote.laptop.typed_place import check_host
 from jlremote.ssh.config.tokens import expand_home, local_user
+from jlremote.text import one_line
 
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 # The settings that jlr does not honour, shown with `--verbose`, and the values that switch one off.
@@ -155,15 +156,11 @@ def _run(argv: tuple[str, ...], host: str) -> str:
 
 
 def _last_complaint(stderr: bytes) -> str:
-    lines = [
-        line
-        for line in stderr.decode("utf-8", "replace").splitlines()
-        if line.strip() and not line.startswith("Pseudo-terminal")
-    ]
+    every = stderr.decode("utf-8", "replace").splitlines()
+    lines = [line for line in every if line.strip() and not line.startswith("Pseudo-terminal")]
     if any(line.startswith("usage:") for line in lines):
         return "it is not a destination"
-    text = " / ".join(lines[-3:]) or "no reason given"
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return one_line(" / ".join(lines[-3:])) or "no reason given"
 
 
 def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:

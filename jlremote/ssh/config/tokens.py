@@ -96,10 +96,8 @@ def expand_home(text: str) -> Path:
                 return Path(pwd.getpwuid(os.getuid()).pw_dir + text[1:])
         return Path(text).expanduser()
     except RuntimeError as error:
-        raise Usage(
-            f"cannot find the home folder of `{text}` in your ssh config",
-            hint="write the whole path there",
-        ) from error
+        message = f"cannot find the home folder of `{text}` in your ssh config"
+        raise Usage(message, hint="write the whole path there") from error
 
 
 def _variable(match: re.Match[str]) -> str:

@@ -92,7 +92,6 @@ class ConnectionRouter:
         self._await_far_end(bridge)
 
     def cut(self) -> None:
-        """Reset the connections that have a far end, because it is gone or has moved."""
         for bridge in self._bridges - self._arrivals.keys():
             bridge.abort()
 

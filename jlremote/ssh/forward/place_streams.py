@@ -37,7 +37,7 @@ class FarEnds:
         if target.relay is not None:
             self.relay(connection, target).connect(bridge, target)
             return
-        channel = TunnelChannel(connection.transport, bridge, self._loop)
+        channel = TunnelChannel(connection.transport, bridge, self._loop.call)
         bridge.join(channel)
         channel.ask(*opening(address_of(target)))
 

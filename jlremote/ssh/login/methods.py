@@ -300,8 +300,8 @@ class KeyboardInteractive:
                 return answer
             self._unshown = ["that was refused before, so it is not sent again"]
             self.repeats += 1
-        raise Authentication(
+        message = (
             f"cannot log in as `{self._destination.account}`: the server refused these answers"
-            " before",
-            hint=f"try `ssh {self._destination.host}` with the same answers",
         )
+        hint = f"try `ssh {self._destination.host}` with the same answers"
+        raise Authentication(f"{message} answers before", hint=hint)
