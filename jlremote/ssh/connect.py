@@ -11,11 +11,11 @@ from dataclasses import replace
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.questions import Asker
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.session_channel import SudoPassword
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.failures import explain_channel, translated
 from jlremote.ssh.forward.place_streams import PlaceStreams
-from jlremote.ssh.interfaces import SudoPassword
 from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.login.identities import agent_of
 from jlremote.ssh.login.methods import Login
@@ -93,7 +93,12 @@ def _reach(
         loop = EventLoop()
         loop.start_thread("jlr jump")
         route.callback(loop.end_thread)
-        jump = _connect_jump(destination.jump, credentials, agent_socket)
+        try:
+            jump = _connect(destination.jump, credentials, agent_socket)
+        except NeedsAuthentication:
+            raise
+        except JlrError as error:
+            raise type(error)(f"jump host: {error.message}", hint=error.hint) from error
         route.callback(jump.close)
         with translated(destination):
             return _through_jump(jump, destination, loop, route), None
@@ -105,17 +110,6 @@ def _reach(
         if destination.proxy_passes_descriptor:
             return proxy.receive_descriptor(destination.step_seconds), proxy
         return proxy.socket, proxy
-
-
-def _connect_jump(
-    jump: Destination, credentials: Credentials, agent_socket: str | None
-) -> Connection:
-    try:
-        return _connect(jump, credentials, agent_socket)
-    except NeedsAuthentication:
-        raise
-    except JlrError as error:
-        raise type(error)(f"jump host: {error.message}", hint=error.hint) from error
 
 
 def _through_jump(

@@ -9,9 +9,15 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import LinkLost
 from jlremote.place.host.framing import FromMarker, ended_early, new_marker
-from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
+from jlremote.ssh.channels.session_channel import (
+    Output,
+    ScriptChannel,
+    Stdin,
+    StdinPieces,
+    SudoPassword,
+    Terminal,
+)
 from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession, answering_sudo
-from jlremote.ssh.interfaces import Output, Stdin, SudoPassword, Terminal
 from jlremote.ssh.transport.transport import PROHIBITED, Transport
 from jlremote.ssh.wire_format import opening
 from jlremote.text import one_line

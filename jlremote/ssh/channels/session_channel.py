@@ -1,24 +1,52 @@
-"""Session channels: one that counts among `MaxSessions`, and the one of a script with its bytes."""
+"""Session channels: one that counts among `MaxSessions`, and a script's, with what it is given."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from jlremote.ssh.channels.channel_registry import BUSY_PAUSE, PAUSES
 from jlremote.ssh.channels.event_loop import Action
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.interfaces import Stream
 
+Stream = Literal["stdout", "stderr"]
+Output = Callable[[Stream, bytes], object]
 Label = TypeVar("Label")
 Piece = bytes | memoryview
 
 # Bytes that are taken at once, unless a single piece has more.
 AT_ONCE = 256 << 10
+
+
+class Stdin(Protocol):
+    """Input that follows a script on its stdin, and arrives piece by piece."""
+
+    def take(self) -> bytes | None:
+        """Return the next piece, empty at the end, `None` if it has not arrived yet."""
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever there may be another piece."""
+
+
+@dataclass
+class Terminal:
+    """The terminal of a script: `$TERM` there, and its size, which follows the person's."""
+
+    kind: str
+    size: os.terminal_size
+
+
+class SudoPassword(Protocol):
+    """The source of the password for `sudo` on the host."""
+
+    def password_for(self, script: bytes) -> str | None: ...  # `None` if it needs none
+    def refused(self) -> None: ...  # `sudo` seems to have refused it
 
 
 class SessionChannel(TunnelChannel):

@@ -16,8 +16,14 @@ from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.place.host import sudo
 from jlremote.place.host.framing import new_marker
 from jlremote.ssh.channels.channel_registry import ChannelRegistry
-from jlremote.ssh.channels.session_channel import ScriptChannel
-from jlremote.ssh.interfaces import Output, Stdin, Stream, SudoPassword, Terminal
+from jlremote.ssh.channels.session_channel import (
+    Output,
+    ScriptChannel,
+    Stdin,
+    Stream,
+    SudoPassword,
+    Terminal,
+)
 from jlremote.ssh.wire_format import string
 
 # Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
@@ -141,10 +147,8 @@ class ShellSession:
         if not self._channel.is_granted:
             hint = "try again when other commands have ended: its `MaxSessions` is low"
             raise Busy("the server opens no more sessions on this connection", hint=hint)
-        if self._preempt is not None:
+        if not is_lasting:
             self._slots.lend(self, self._preempt)
-        elif not is_lasting:
-            self._slots.begin_command(self)
 
     def _await_answer(self) -> None:
         """Wait until the server grants or refuses the session; silence is no refusal."""

@@ -54,15 +54,13 @@ class Identity:
 
 def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
     """Return the agent of IdentityAgent, or that of the calling shell."""
-    named = rules.identity_agent
-    if named is None or named == "SSH_AUTH_SOCK":
+    path = rules.identity_agent
+    if path is None or path == "SSH_AUTH_SOCK":
         path = agent_socket or USUAL_PLACE
-    elif named.lower() == "none":
+    elif path.startswith("$"):
+        path = os.environ.get(path.strip("${}"))
+    elif path.lower() == "none":
         path = None
-    elif named.startswith("$"):
-        path = os.environ.get(named.strip("${}"))
-    else:
-        path = named
     return Agent(path) if path else None
 
 

@@ -46,8 +46,7 @@ class Login:
     credentials: Credentials
     agent: Agent | None
     tried: list[str] = field(default_factory=list)  # the method of each attempt
-    # labels of the keys that the server was asked about
-    offered: list[str] = field(default_factory=list)
+    offered: list[str] = field(default_factory=list)  # labels of keys that were asked about
     problems: list[str] = field(default_factory=list)  # why keys are of no use, a sentence each
     loaded: dict[Path, PrivateKey] = field(default_factory=dict)
     done: set[bytes] = field(default_factory=set)  # keys that were right

@@ -23,9 +23,9 @@ from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
+from jlremote.ssh.channels.session_channel import Output
 from jlremote.ssh.config.destination import SentVariables
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import LISTEN, FakeConnection, own_folders
 
