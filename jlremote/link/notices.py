@@ -23,8 +23,8 @@ from jlremote.output.recorded_files import Reader, Record
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.place import Place
+from jlremote.ssh.channels.session_channel import Stream
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Stream
 from jlremote.times import in_words, left
 
 log = logging.getLogger(__name__)

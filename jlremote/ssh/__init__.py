@@ -10,8 +10,7 @@ Read `connect`, the story of one connection, and `connection`, what the link has
 - `channels`: scripts and terminals on the host, and what else goes over the connection;
 - `forward`: a local port's data, and mounts.
 
-`interfaces` has what the link hands in. `failures` translates exceptions into our errors;
-`wire_format` has strings and key blobs.
+`failures` translates exceptions into our errors; `wire_format` has strings and key blobs.
 
 Why paramiko for the connection, and not asyncssh or the `ssh` program? The forwarder that was asked
 for, sshtunnel, needs paramiko. `ssh` is not on every laptop, and a subprocess does not tell whether

@@ -11,14 +11,14 @@ from dataclasses import replace
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.questions import Asker
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.session_channel import SudoPassword
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.failures import explain_channel, translated
 from jlremote.ssh.forward.place_streams import PlaceStreams
-from jlremote.ssh.interfaces import SudoPassword
 from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.login.identities import agent_of
-from jlremote.ssh.login.methods import log_in
+from jlremote.ssh.login.methods import Login
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.transport.algorithms import offer
 from jlremote.ssh.transport.server_socket import ProxyProcess, connect_tcp
@@ -41,13 +41,10 @@ def connect(
     """Connect, verify the host's key, and log in; every jump host first, in the same way.
 
     `agent_socket` is the calling shell's SSH_AUTH_SOCK. What `asker` raises is passed on unchanged.
-    `head` returns what each script begins with.
-
-    Raises:
-        Unreachable: no connection; the class and the message say why.
-        HostKey: the server, or a jump host, could not prove its identity. Nothing was offered.
-        Authentication: the server takes none of our credentials.
-        NeedsAuthentication: a person must answer and cannot be asked.
+    `head` returns what each script begins with. Raise `Unreachable` if there is no connection,
+    `HostKey` if the server or a jump host could not prove its identity (then nothing was offered),
+    `Authentication` if the server takes none of our credentials, `NeedsAuthentication` if a person
+    must answer and cannot be asked.
     """
     connection = _connect(destination, Credentials(asker, secrets, remember), agent_socket)
     return replace(connection, _sudo=sudo, _head=head)
@@ -68,7 +65,8 @@ def _connect(
         verify(destination, transport.host_key_blob, credentials.asker, address)
         with translated(destination, transport):
             wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
-            log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
+            agent = agent_of(destination.login, agent_socket)
+            Login(wire, destination, credentials, agent).run()
         return Connection(transport, route.pop_all())
     raise AssertionError("an exit stack swallowed an error")
 
@@ -79,10 +77,9 @@ def _handshake(destination: Destination, transport: Transport, proxy: ProxyProce
             transport.handshake(destination.step_seconds)
     except (NotSSH, LinkLost) as error:
         if proxy is not None and (complaint := proxy.complaint()):
-            raise Unreachable(
-                f"the proxy command of `{destination.host}` failed: {complaint}",
-                hint="check `ProxyCommand` in your ssh config",
-            ) from error
+            message = f"the proxy command of `{destination.host}` failed: {complaint}"
+            hint = "check `ProxyCommand` in your ssh config"
+            raise Unreachable(message, hint=hint) from error
         raise
 
 
@@ -96,7 +93,12 @@ def _reach(
         loop = EventLoop()
         loop.start_thread("jlr jump")
         route.callback(loop.end_thread)
-        jump = _connect_jump(destination.jump, credentials, agent_socket)
+        try:
+            jump = _connect(destination.jump, credentials, agent_socket)
+        except NeedsAuthentication:
+            raise
+        except JlrError as error:
+            raise type(error)(f"jump host: {error.message}", hint=error.hint) from error
         route.callback(jump.close)
         with translated(destination):
             return _through_jump(jump, destination, loop, route), None
@@ -108,17 +110,6 @@ def _reach(
         if destination.proxy_passes_descriptor:
             return proxy.receive_descriptor(destination.step_seconds), proxy
         return proxy.socket, proxy
-
-
-def _connect_jump(
-    jump: Destination, credentials: Credentials, agent_socket: str | None
-) -> Connection:
-    try:
-        return _connect(jump, credentials, agent_socket)
-    except NeedsAuthentication:
-        raise
-    except JlrError as error:
-        raise type(error)(f"jump host: {error.message}", hint=error.hint) from error
 
 
 def _through_jump(

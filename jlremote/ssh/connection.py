@@ -9,9 +9,15 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import LinkLost
 from jlremote.place.host.framing import FromMarker, ended_early, new_marker
-from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
+from jlremote.ssh.channels.session_channel import (
+    Output,
+    ScriptChannel,
+    Stdin,
+    StdinPieces,
+    SudoPassword,
+    Terminal,
+)
 from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession, answering_sudo
-from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
 from jlremote.ssh.transport.transport import PROHIBITED, Transport
 from jlremote.ssh.wire_format import opening
 from jlremote.text import one_line
@@ -30,12 +36,13 @@ class Connection:
     @property
     def description(self) -> str:
         """The server's software, the type of its key and the cipher, on one line."""
-        return one_line(self.transport.description)
+        ours = self.transport
+        return one_line(f"{ours.remote_version}, {ours.host_key_type}, {ours.remote_cipher}")
 
     @property
     def reason(self) -> str:
         """Why the connection ended, in one line of the server or the system; may be empty."""
-        return one_line(self.transport.reason)
+        return one_line(self.transport.disconnection or str(self.transport.saved_exception or ""))
 
     def execute(
         self,
@@ -47,7 +54,7 @@ class Connection:
         stdin: Stdin | None = None,
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
-        variables: Mapping[str, str] = NOTHING,
+        variables: Mapping[str, str] | None = None,
     ) -> int:
         """Feed `script` to `/bin/sh -s` and return its exit status, 128 + N for signal N.
 
@@ -68,11 +75,9 @@ class Connection:
                 both streams are one. `stdin` also wakes the call when the size changes.
             variables: set for the shell, as far as the server accepts them.
 
-        Raises:
-            TimeoutError: `timeout` seconds went by.
-            LinkLost: the connection broke, or `cancelled` was set.
-            NoShell: another shell than `sh` reads scripts, where there is `stdin`.
-            Busy: too many calls without a time limit, or too many sessions for the server.
+        Raise `TimeoutError` if `timeout` seconds went by, `LinkLost` if the connection broke or
+        `cancelled` was set, `NoShell` if another shell than `sh` reads scripts, where there is
+        `stdin`, and `Busy` for too many calls without a time limit, or sessions for the server.
         """
         deadline = Deadline(timeout, cancelled)
         if stdin is not None:
@@ -98,7 +103,7 @@ class Connection:
         script, stdin, output = answering_sudo(
             script, pieces, output, self._sudo, in_terminal=False
         )
-        session = ShellSession(self.transport, Deadline(None, None), preempt=preempt)
+        session = ShellSession(self.transport, Deadline(None, None), _preempt=preempt)
         session.run(self._begun(script), output, stdin, hold_stdin=False)
         return not preempted.is_set()
 
@@ -151,12 +156,10 @@ class Connection:
             return
         marker = new_marker()
         streams = {"stdout": FromMarker(marker), "stderr": FromMarker(marker)}
-
-        def hear(stream: Stream, data: bytes) -> None:
-            streams[stream].take(data)
-
         script = self._begun(f"echo {marker}\n".encode())
-        ShellSession(self.transport, deadline).run(script, hear, None, hold_stdin=False)
+        ShellSession(self.transport, deadline).run(
+            script, lambda stream, data: streams[stream].take(data), None, hold_stdin=False
+        )
         self._has_shell = streams["stdout"].begun
         if not self._has_shell:
             raise ended_early(*(stream.noise for stream in streams.values()))

@@ -13,7 +13,7 @@ import paramiko
 from jlremote import errors
 from jlremote.errors import JlrError
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.login.methods import not_permitted
+from jlremote.ssh.login.methods import check_secrets, not_permitted
 from jlremote.ssh.login.user_authentication import TOO_MANY
 from jlremote.ssh.transport.transport import PROHIBITED
 from jlremote.text import one_line
@@ -47,31 +47,32 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
     reason = one_line(getattr(transport, "disconnection", ""))
     login = getattr(transport, "auth_handler", None)
     if TOO_MANY in reason.lower():
-        return errors.Authentication(
-            f"`{destination.place}` ended the login: {reason}", hint=_fewer(destination, login)
-        )
+        hint = _fewer(destination, login)
+        return errors.Authentication(f"`{destination.place}` ended the login: {reason}", hint=hint)
     if isinstance(error, EOFError) and not reason and login is not None and login.reasons:
         return not_permitted(destination, login.reasons)
     if isinstance(error, paramiko.IncompatiblePeer):
         offered = getattr(transport, "server_offer", {})
         return _no_common_algorithm(one_line(str(error)), offered, destination)
-    if isinstance(error, socket.gaierror):
-        return errors.NameNotResolved(
-            f"`{destination.hostname}` has no address: {error.strerror}",
-            hint="check the name, `HostName` in your ssh config, and the network or VPN",
-        )
     if isinstance(error, OSError):
         return _of_the_socket(error, destination)
     if transport is not None and not transport.remote_version:
-        return _not_ssh(destination, one_line(" ".join(transport.greeting[:2])))
-    return _of_the_protocol(error, destination, reason)
+        greeting = transport.packetizer.greeting
+        return _not_ssh(destination.place, one_line(" ".join(greeting[:2])))
+    if reason:
+        return errors.LinkLost(f"`{destination.place}` ended the connection: {reason}")
+    if isinstance(error, EOFError):
+        hint = "look for the reason in the log of its SSH server"
+        return errors.LinkLost(f"`{destination.place}` closed the connection", hint=hint)
+    message = f"the SSH connection to `{destination.place}` failed: {one_line(str(error))}"
+    return errors.Unreachable(message, hint=f"`ssh -v {destination.host}` shows more")
 
 
 def _fewer(destination: Destination, login: Any) -> str:
     """Return what to do about too many attempts: keys count as well as passwords."""
     tried = getattr(login, "attempts", {})
     passwords = tried.get("password", 0) + tried.get("keyboard-interactive", 0)
-    check = f"check the password or code, and whether `{destination.user}` is the user there"
+    check = check_secrets(destination)
     keys = "set `IdentitiesOnly yes` and one `IdentityFile` in your ssh config, to offer fewer keys"
     if not passwords:
         return keys
@@ -86,25 +87,22 @@ def _no_common_algorithm(
         if words in reason and offered.get(names):
             theirs = one_line(", ".join(offered[names]))[:_SHOWN]
             message = f"`{destination.place}` and jlr have no {kind} in common; it has {theirs}"
-    return errors.NoCommonAlgorithm(
-        message,
-        hint="check the algorithms in your ssh config, or have the SSH server updated; jlr accepts"
-        " no CBC, 3DES, MD5 or SHA-1",
-    )
+    hint = "check the algorithms in your ssh config, or have the SSH server updated; jlr accepts"
+    return errors.NoCommonAlgorithm(message, hint=f"{hint} no CBC, 3DES, MD5 or SHA-1")
 
 
 def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
     place = destination.place
+    if isinstance(error, socket.gaierror):
+        hint = "check the name, `HostName` in your ssh config, and the network or VPN"
+        message = f"`{destination.hostname}` has no address: {error.strerror}"
+        return errors.NameNotResolved(message, hint=hint)
     if isinstance(error, ConnectionRefusedError):
-        return errors.ConnectionRefused(
-            f"`{place}` refused the connection",
-            hint="check that the host is up, and that its SSH server listens on that port",
-        )
+        hint = "check that the host is up, and that its SSH server listens on that port"
+        return errors.ConnectionRefused(f"`{place}` refused the connection", hint=hint)
     if isinstance(error, TimeoutError) or error.errno == errno.ETIMEDOUT:
-        return errors.ConnectionTimedOut(
-            f"`{place}` did not answer in time",
-            hint="check that the host is up, and your network or VPN; see `ConnectTimeout`",
-        )
+        hint = "check that the host is up, and your network or VPN; see `ConnectTimeout`"
+        return errors.ConnectionTimedOut(f"`{place}` did not answer in time", hint=hint)
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return errors.LinkLost(f"the connection to `{place}` broke", hint="try again")
     reason = error.strerror or str(error)
@@ -113,47 +111,27 @@ def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
     return errors.Unreachable(f"cannot reach `{place}`: {reason}", hint=hint)
 
 
-def _not_ssh(destination: Destination, greeting: str) -> JlrError:
+def _not_ssh(place: str, greeting: str) -> JlrError:
     """Return why there was no greeting; over its limits sshd itself says so."""
-    place, shown = destination.place, greeting[:100]
+    shown = greeting[:100]
     if any(words in greeting for words in _LIMITS):
-        return errors.TooMany(
-            f"`{place}` accepts no more connections at present: {shown}",
-            hint="try again in some minutes: too many came at once, or logins failed before",
-        )
-    if not shown:
-        return errors.HungUp(
-            f"`{place}` did not answer as an SSH server: it hung up before it greeted",
-            hint="check the port; a server that limits connections hangs up like this too",
-        )
-    return errors.NotSSH(
-        f"`{place}` did not answer as an SSH server: it said `{shown}`", hint="check the port"
-    )
-
-
-def _of_the_protocol(error: BaseException, destination: Destination, reason: str) -> JlrError:
-    place = destination.place
-    if reason:
-        return errors.LinkLost(f"`{place}` ended the connection: {reason}")
-    if isinstance(error, EOFError):
-        return errors.LinkLost(
-            f"`{place}` closed the connection",
-            hint="look for the reason in the log of its SSH server",
-        )
-    return errors.Unreachable(
-        f"the SSH connection to `{place}` failed: {one_line(str(error))}",
-        hint=f"`ssh -v {destination.host}` shows more",
-    )
+        hint = "try again in some minutes: too many came at once, or logins failed before"
+        message = f"`{place}` accepts no more connections at present: {shown}"
+        return errors.TooMany(message, hint=hint)
+    message, hint = f"`{place}` did not answer as an SSH server: it", "check the port"
+    if shown:
+        return errors.NotSSH(f"{message} said `{shown}`", hint=hint)
+    hint += "; a server that limits connections hangs up like this too"
+    return errors.HungUp(f"{message} hung up before it greeted", hint=hint)
 
 
 def explain_channel(refusal: str, place: str, through: str) -> JlrError:
     """Return the error for a refusal of the server `through` to connect to another place."""
     reason = one_line(refusal)
     if reason.startswith(PROHIBITED):
-        return errors.Unreachable(
-            f"`{through}` does not permit connections to `{place}`: {reason}",
-            hint="ask its administrator: `AllowTcpForwarding` and `PermitOpen` permit them",
-        )
+        hint = "ask its administrator: `AllowTcpForwarding` and `PermitOpen` permit them"
+        message = f"`{through}` does not permit connections to `{place}`: {reason}"
+        return errors.Unreachable(message, hint=hint)
     if "refused" in reason.lower():
         return errors.ConnectionRefused(f"`{place}` refused the connection from `{through}`")
     if "timed out" in reason.lower():

@@ -97,8 +97,7 @@ def connected(offer: Offer | None = None) -> Iterator[tuple[Transport, Any]]:
         try:
             client.handshake(SECONDS)
             wire = UserAuthentication(client, "open", SECONDS)
-            wire.begin()
-            assert wire.none().success
+            assert wire.begin().success
             yield client, server
         finally:
             client.close()

@@ -45,7 +45,7 @@ def tunnel(client: Transport, server: Any, handler: Handler) -> Iterator[tuple[T
     running = threading.Thread(target=loop.run)
     running.start()
     try:
-        channel = TunnelChannel(client, handler, loop)
+        channel = TunnelChannel(client, handler, loop.call)
         loop.call(lambda: channel.ask(b"session"))
         theirs = server.accept(SECONDS)
         wait_until(lambda: handler.events == ["opened"], "the channel", timeout=SECONDS)
@@ -252,12 +252,13 @@ def test_the_error_that_ends_a_connection_is_kept_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with connected() as (client, server):
-        assert client.description.startswith("SSH-2.0-paramiko_")
-        assert client.description.endswith(", ecdsa-sha2-nistp256, aes128-gcm@openssh.com")
+        connection = Connection(client)
+        assert connection.description.startswith("SSH-2.0-paramiko_")
+        assert connection.description.endswith(", ecdsa-sha2-nistp256, aes128-gcm@openssh.com")
         server.sock.sendall(bytes(100))
         assert client.ended.wait(SECONDS)
-        assert client.reason
-        assert client.reason in caplog.text
+        assert connection.reason
+        assert connection.reason in caplog.text
 
 
 def test_a_clock_that_is_set_back_does_not_prolong_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:

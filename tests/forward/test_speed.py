@@ -31,7 +31,7 @@ class Wire(Transport):
 
     def channel(self, round_trip: float = 0.0) -> TunnelChannel:
         loop: Any = self
-        made = TunnelChannel(self, Eager(), loop)
+        made = TunnelChannel(self, Eager(), loop.call)
         made.ask(b"direct-tcpip")
         made.asked -= round_trip
         made._set_remote_channel(made._number, 2 * MEGABYTE, PACKET)

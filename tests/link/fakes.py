@@ -117,6 +117,9 @@ class FakeListener:
     def stop(self) -> None: ...
 
 
+LISTEN: Any = FakeListener
+
+
 class Call(Generic[T]):
     """A call that goes on in a thread of its own."""
 
@@ -187,7 +190,7 @@ class Parts:
         self.asked: list[tuple[Connection, Endpoint]] = []
         self.warned: queue.Queue[tuple[str, float]] = queue.Queue()
         supervisor, warn = cast(Supervisor, self), lambda *limit: self.warned.put(limit)
-        self.forwards = Forwards(supervisor, self.locate, FakeListener, lambda *_: None, warn)
+        self.forwards = Forwards(supervisor, self.locate, LISTEN, lambda *_: None, warn)
 
     def wait(self, timeout: float) -> Connection:
         return self.connection

@@ -21,7 +21,7 @@ from jlremote.output.recorded_files import Record
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.place import Place
-from jlremote.ssh.interfaces import Output
+from jlremote.ssh.channels.session_channel import Output
 from tests.link.fakes import FakeConnection, ScriptHost, until
 
 

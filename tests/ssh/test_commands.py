@@ -15,8 +15,8 @@ import pytest
 from jlremote.errors import Busy, LinkLost
 from jlremote.place.host.shell_text import until_hang_up
 from jlremote.ssh.channels.channel_registry import KEPT
+from jlremote.ssh.channels.session_channel import Stream
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Stream
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.line import Line
 from tests.lab.programs import PATIENCE, load, wait_until

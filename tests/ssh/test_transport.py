@@ -99,7 +99,7 @@ def test_a_server_that_asks_whether_we_are_alive_gets_an_answer_from_a_tunnel(
     running.start()
     handler = Handler()
     with laptop.connected() as connection:
-        channel = TunnelChannel(connection.transport, handler, loop)
+        channel = TunnelChannel(connection.transport, handler, loop.call)
         loop.call(lambda: channel.ask(*opening(("127.0.0.1", server.port))))
         # Two unanswered questions, a second apart, end a connection.
         assert not connection.wait_closed(3.5)

@@ -89,7 +89,7 @@ class Elevation:
         text = f"password of {self._destination().account} for `{engine.name}`:"
         refused = "`sudo` refused that password"
         try:
-            for password in credentials.candidates(account, text, tries=TRIES, refused=refused):
+            for password in credentials.candidates(account, text, TRIES, refused):
                 if not _is_needed(host, engine, password):
                     credentials.was_right(account, password)
                     credentials.keep()

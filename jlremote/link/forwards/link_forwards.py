@@ -20,8 +20,8 @@ from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import runtime_named
+from jlremote.ssh.channels.session_channel import Stream
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Stream
 
 # Reads the events of a runtime over a connection; repeating it is harmless.
 Observe = Callable[[Connection, str], None]

@@ -17,7 +17,7 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
-from jlremote.ssh.interfaces import Forward
+from jlremote.ssh.forward.forwarder import TunnelForward
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ CUT = {
     *(State.RESTARTING, State.RESTARTED),
 }
 Locate = Callable[[Connection, Endpoint], Endpoint]
-Listen = Callable[[int, Gateway, ForwardKey], Forward]
+Listen = Callable[[int, Gateway, ForwardKey], TunnelForward]
 # Takes a session and when its time limit ends it, some minutes before.
 Ending = Callable[[str, float], None]
 
@@ -63,7 +63,7 @@ class SessionForward:
     _doubted: bool = False
     _asked_at: float = field(default_factory=time.monotonic)
     _condition: Condition = field(default_factory=lambda: Condition(State.UP))
-    _listener: Forward | None = None
+    _listener: TunnelForward | None = None
     _warned: float | None = None  # the end of the time limit that was told
 
     def __post_init__(self, seen: bool) -> None:

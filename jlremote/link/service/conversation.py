@@ -23,9 +23,8 @@ from jlremote.link.wire.protocol import (
     send,
 )
 from jlremote.questions import Question
-from jlremote.ssh.channels.session_channel import Piece, StdinPieces
+from jlremote.ssh.channels.session_channel import Piece, StdinPieces, Stream, Terminal
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Stream, Terminal
 
 log = logging.getLogger(__name__)
 

@@ -29,10 +29,9 @@ from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.place.runtimes.place import Place
 from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts, variables
-from jlremote.ssh.channels.session_channel import StdinPieces
+from jlremote.ssh.channels.session_channel import Output, Stdin, StdinPieces, Stream, Terminal
 from jlremote.ssh.channels.shell_session import TypedText
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Output, Stdin, Stream, Terminal
 
 log = logging.getLogger(__name__)
 

@@ -103,44 +103,34 @@ class SessionSlots:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: set[object] = set()
-        self._commands: set[object] = set()
-        self._preemptible: dict[object, Callable[[], None]] = {}
+        self._short: dict[object, Callable[[], None] | None] = {}
 
-    def keep(self, session: object) -> bool:
-        """Count a session that may last for hours; return `False` if too many are open."""
+    def keep(self, session: object) -> str:
+        """Count a session that may last for hours; return why not, if too many are open."""
         with self._lock:
             if len(self._kept) >= KEPT:
-                return False
+                kinds = "terminals, logs, mounts or forwards into containers"
+                return f"{KEPT} {kinds} are open over this connection already"
             self._kept.add(session)
-            return True
+            return ""
 
-    def too_many(self) -> str:
-        """Return the message that refuses one more session of that kind."""
-        return (
-            f"{len(self._kept)} terminals, logs, mounts or forwards into containers are open over"
-            " this connection already"
-        )
+    def lend(self, session: object, preempt: Callable[[], None] | None) -> None:
+        """Count an open session that ends soon, or by `preempt` when another needs its place.
 
-    def begin_command(self, session: object) -> None:
-        """Count a session that ends soon, once it is open."""
+        `preempt` is called in any thread.
+        """
         with self._lock:
-            self._commands.add(session)
-
-    def lend(self, session: object, preempt: Callable[[], None]) -> None:
-        """Count a session that `preempt`, from any thread, ends when another needs its place."""
-        with self._lock:
-            self._preemptible[session] = preempt
+            self._short[session] = preempt
 
     def end(self, session: object) -> None:
         """Note the end of a session of any kind. Twice is fine."""
         with self._lock:
             self._kept.discard(session)
-            self._commands.discard(session)
-            self._preemptible.pop(session, None)
+            self._short.pop(session, None)
 
     def make_room(self) -> bool:
         """End the preemptible sessions; return whether a command runs, which will end too."""
         with self._lock:
-            for preempt in self._preemptible.values():
+            for preempt in filter(None, self._short.values()):
                 preempt()
-            return bool(self._commands)
+            return None in self._short.values()

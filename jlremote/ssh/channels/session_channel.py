@@ -1,23 +1,52 @@
-"""Session channels: one that counts among `MaxSessions`, and the one of a script with its bytes."""
+"""Session channels: one that counts among `MaxSessions`, and a script's, with what it is given."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from jlremote.ssh.channels.channel_registry import BUSY_PAUSE, PAUSES
+from jlremote.ssh.channels.event_loop import Action
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.interfaces import Stream
 
+Stream = Literal["stdout", "stderr"]
+Output = Callable[[Stream, bytes], object]
 Label = TypeVar("Label")
 Piece = bytes | memoryview
 
 # Bytes that are taken at once, unless a single piece has more.
 AT_ONCE = 256 << 10
+
+
+class Stdin(Protocol):
+    """Input that follows a script on its stdin, and arrives piece by piece."""
+
+    def take(self) -> bytes | None:
+        """Return the next piece, empty at the end, `None` if it has not arrived yet."""
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever there may be another piece."""
+
+
+@dataclass
+class Terminal:
+    """The terminal of a script: `$TERM` there, and its size, which follows the person's."""
+
+    kind: str
+    size: os.terminal_size
+
+
+class SudoPassword(Protocol):
+    """The source of the password for `sudo` on the host."""
+
+    def password_for(self, script: bytes) -> str | None: ...  # `None` if it needs none
+    def refused(self) -> None: ...  # `sudo` seems to have refused it
 
 
 class SessionChannel(TunnelChannel):
@@ -28,10 +57,10 @@ class SessionChannel(TunnelChannel):
 
     def ask_session(self) -> None:
         """Open a session that may last for hours; `refused` if too many are open."""
-        if self._registry.slots.keep(self):
-            self._loop.call(self.begin)
+        if refusal := self._registry.slots.keep(self):
+            super().refuse(refusal)
         else:
-            super().refuse(self._registry.slots.too_many())
+            self._call(self.begin)
 
     def begin(self) -> None:
         """Open a session; the owner counts it."""
@@ -50,7 +79,7 @@ class SessionChannel(TunnelChannel):
         if goes_on and (is_busy or self._refusals < len(PAUSES)):
             pause = BUSY_PAUSE if is_busy else PAUSES[self._refusals]
             self._refusals += not is_busy
-            again = threading.Timer(pause, lambda: self._loop.call(self.begin))
+            again = threading.Timer(pause, lambda: self._call(self.begin))
             again.daemon = True
             again.start()
             return
@@ -123,12 +152,12 @@ class StdinPieces:
 class ScriptChannel(SessionChannel):
     """A channel that one thread opens, sends on and takes from, such as a script's.
 
-    The transport's thread leaves here what comes, and sets `wake`. So this is the handler and the
-    loop of the channel, too.
+    The transport's thread leaves here what comes, and sets `wake`. So this is the channel's own
+    handler, too.
     """
 
     def __init__(self, transport: Any) -> None:
-        super().__init__(transport, self, self, partial(self._keep, "stderr"))
+        super().__init__(transport, self, self._leave, partial(self._keep, "stderr"))
         self.wake = threading.Event()  # something has come, or there is room to send more
         self.answered = threading.Event()  # the server granted or refused the channel, or is gone
         self.is_granted = False
@@ -140,7 +169,7 @@ class ScriptChannel(SessionChannel):
         self.has_ended = False  # the far end sends no more output
         self.is_over = False  # it has closed the channel, or is gone
         self._output: deque[tuple[Stream, Piece]] = deque()
-        self._actions: deque[Callable[[], None]] = deque()
+        self._actions: deque[Action] = deque()
 
     def take(self) -> tuple[Stream, bytes] | None:
         """Return output of one stream, `None` if there is none; report it to `consumed`."""
@@ -152,9 +181,7 @@ class ScriptChannel(SessionChannel):
         while self._actions:
             self._actions.popleft()()
 
-    # `ChannelLoop`.
-
-    def call(self, action: Callable[[], None]) -> None:
+    def _leave(self, action: Action) -> None:
         self._actions.append(action)
         self.wake.set()
 

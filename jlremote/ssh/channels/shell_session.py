@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from string import ascii_letters, digits
 from typing import Any
 
@@ -15,8 +16,14 @@ from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.place.host import sudo
 from jlremote.place.host.framing import new_marker
 from jlremote.ssh.channels.channel_registry import ChannelRegistry
-from jlremote.ssh.channels.session_channel import ScriptChannel
-from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Stream, SudoPassword, Terminal
+from jlremote.ssh.channels.session_channel import (
+    Output,
+    ScriptChannel,
+    Stdin,
+    Stream,
+    SudoPassword,
+    Terminal,
+)
 from jlremote.ssh.wire_format import string
 
 # Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
@@ -86,6 +93,7 @@ class Deadline:
             raise TimeoutError(f"no end within {self._seconds:g} s")
 
 
+@dataclass(eq=False)
 class ShellSession:
     """One session channel that runs one script.
 
@@ -93,23 +101,17 @@ class ShellSession:
     hours: `Busy` if too many of those are open.
     """
 
-    def __init__(
-        self,
-        transport: Any,
-        deadline: Deadline,
-        terminal: Terminal | None = None,
-        variables: Mapping[str, str] = NOTHING,
-        preempt: Callable[[], None] | None = None,
-    ) -> None:
-        self._transport = transport
-        self._deadline = deadline
-        self._terminal = terminal
-        self._size = None if terminal is None else terminal.size
-        self._variables = variables
-        self._preempt = preempt
-        self._sent_all = False
-        self._slots = ChannelRegistry.of(transport).slots
-        self._channel = ScriptChannel(transport)
+    _transport: Any
+    _deadline: Deadline
+    _terminal: Terminal | None = None
+    _variables: Mapping[str, str] | None = None
+    _preempt: Callable[[], None] | None = None
+    _sent_all: bool = False
+
+    def __post_init__(self) -> None:
+        self._size = self._terminal.size if self._terminal else None
+        self._slots = ChannelRegistry.of(self._transport).slots
+        self._channel = ScriptChannel(self._transport)
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
         """Open the session, send the script, pass on the output, and return the exit status.
@@ -125,7 +127,10 @@ class ShellSession:
             self._exchange(output)
             return self._status()
         except BaseException:
-            self._terminate()
+            if self._channel.is_granted and not self._channel.is_over:
+                # sshd (7.9 and later) ends the shell and its foreground processes.
+                self._channel.request(b"signal", string(b"TERM"))
+                self._channel.exit.wait(_END_SECONDS)
             raise
         finally:
             self._channel.close()
@@ -133,21 +138,17 @@ class ShellSession:
 
     def _open(self) -> None:
         is_lasting = self._preempt is None and not self._deadline.is_limited
-        if is_lasting and not self._slots.keep(self):
-            raise Busy(self._slots.too_many(), hint="close one of them and try again")
+        if is_lasting and (refusal := self._slots.keep(self)):
+            raise Busy(refusal, hint="close one of them and try again")
         self._await_answer()
         self._deadline.check()  # nothing begins for a command that is gone
         if not self._transport.is_active():
             raise NotBegun("the connection is gone")
         if not self._channel.is_granted:
-            raise Busy(
-                "the server opens no more sessions on this connection",
-                hint="try again when other commands have ended: its `MaxSessions` is low",
-            )
-        if self._preempt is not None:
+            hint = "try again when other commands have ended: its `MaxSessions` is low"
+            raise Busy("the server opens no more sessions on this connection", hint=hint)
+        if not is_lasting:
             self._slots.lend(self, self._preempt)
-        elif not is_lasting:
-            self._slots.begin_command(self)
 
     def _await_answer(self) -> None:
         """Wait until the server grants or refuses the session; silence is no refusal."""
@@ -170,7 +171,7 @@ class ShellSession:
         if terminal is not None and self._size is not None:
             details = string(terminal.kind.encode()) + window_change(self._size) + string(_MODES)
             self._channel.request(b"pty-req", details)
-        for name, value in self._variables.items():
+        for name, value in (self._variables or {}).items():
             self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
         command = SHELL if terminal is None else terminal_command(script)
         self._channel.request(b"exec", string(command.encode()), want_reply=True)
@@ -236,17 +237,9 @@ class ShellSession:
         if self._channel.exit_status is not None:
             return self._channel.exit_status
         if self._transport.is_active() and not self._channel.is_accepted:
-            raise LinkLost(
-                "the server refused to run a command",
-                hint="ask its administrator: the account may only forward or transfer files",
-            )
+            hint = "ask its administrator: the account may only forward or transfer files"
+            raise LinkLost("the server refused to run a command", hint=hint)
         raise LinkLost("the connection broke while a command ran")
-
-    def _terminate(self) -> None:
-        """Let sshd (7.9 and later) end the shell and its foreground processes."""
-        if self._channel.is_granted and not self._channel.is_over:
-            self._channel.request(b"signal", string(b"TERM"))
-            self._channel.exit.wait(_END_SECONDS)
 
 
 class TypedText:

@@ -20,6 +20,7 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW, LARGEST_PACKET, ChannelRegistry
+from jlremote.ssh.channels.event_loop import Action
 from jlremote.ssh.transport.packetizer import PacketReader
 from jlremote.ssh.wire_format import string
 
@@ -30,15 +31,6 @@ _SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL"
 _SIGNALS |= {"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15}
 
 _log = logging.getLogger(__name__)
-
-
-class ChannelLoop(Protocol):
-    """The thread that a channel sends from: an `EventLoop`, or the thread of one script.
-
-    `call` runs an action in that thread soon; from any thread, and it never blocks.
-    """
-
-    def call(self, action: Callable[[], None]) -> None: ...
 
 
 class ChannelHandler(Protocol):
@@ -58,22 +50,23 @@ class ChannelHandler(Protocol):
 class TunnelChannel:
     """One channel of a connection, with its two windows.
 
-    Public methods are for the loop's thread, but for `consumed` and `fail`. The transport calls
-    those with paramiko's names, which begin with an underscore, and `on_stderr` with a session's
-    standard error; it returns how many bytes it kept.
+    It sends from one thread, an `EventLoop`'s or that of one script: `call` runs an action there
+    soon, and never blocks. Public methods are for that thread, but for `consumed` and `fail`. The
+    transport calls those with paramiko's names, which begin with an underscore, and `on_stderr`
+    with a session's standard error; it returns how many bytes it kept.
     """
 
     def __init__(
         self,
         transport: Any,
         handler: ChannelHandler,
-        loop: ChannelLoop,
+        call: Callable[[Action], None],
         on_stderr: Callable[[bytes], int] = lambda _: 0,
     ) -> None:
         self._transport = transport
         self._registry = ChannelRegistry.of(transport)
         self._handler = handler
-        self._loop = loop
+        self._call = call
         self._on_stderr = on_stderr
         self._reader: PacketReader = transport.packetizer.reader
         self._lock = threading.Lock()
@@ -142,7 +135,7 @@ class TunnelChannel:
         """End the channel, which alone is to blame: the connection goes on. Any thread."""
         self._failed = True
         self._reader.sinks[self._number] = lambda _data: None
-        self._loop.call(self._give_up)
+        self._call(self._give_up)
 
     def _give_up(self) -> None:
         self.close()
@@ -157,7 +150,7 @@ class TunnelChannel:
         if self._granting or self._window - self._credit - self._unread < self._window // 4:
             return
         self._granting = True
-        self._loop.call(self._grant)
+        self._call(self._grant)
 
     def _grant(self) -> None:
         with self._lock:

@@ -71,8 +71,7 @@ class LoginRules:
     certificate_files: tuple[Path, ...] = ()
     identities_only: bool = False  # whether agent keys that no IdentityFile names are left out
     identity_agent: str | None = None  # IdentityAgent; `None` for the agent of the calling shell
-    # in the order of PreferredAuthentications, without those switched off
-    methods: tuple[str, ...] = tuple(_SWITCHES)
+    methods: tuple[str, ...] = tuple(_SWITCHES)  # in PreferredAuthentications' order
     prompts: int = 3  # how many times a password is asked for; never with `batch`
     batch: bool = False
 
@@ -112,11 +111,9 @@ class Destination:
     compression: bool = False
     alive_interval: float = 0  # seconds between probes, 0 for the caller's default
     alive_count: int = 3  # unanswered probes after which the connection counts as lost
-    # the shell command whose stdin and stdout reach the server, tokens expanded
-    proxy_command: str | None = None
+    proxy_command: str | None = None  # its stdin and stdout reach the server; tokens expanded
     proxy_folder: Path | None = None  # where it runs, if its program has a relative path
-    # ProxyUseFdpass, the command hands over a connected socket
-    proxy_passes_descriptor: bool = False
+    proxy_passes_descriptor: bool = False  # ProxyUseFdpass: it hands over a connected socket
     jump: Destination | None = None
     notes: tuple[str, ...] = ()  # the settings that jlr does not honour, a sentence each
 
@@ -144,10 +141,8 @@ def resolve(host: str, ssh_config: Path | None, folder: Path = Path()) -> Destin
 
 def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destination:
     if hops > _MOST_HOPS:
-        raise Usage(
-            f"the jump hosts of `{asked.host}` form a loop",
-            hint="check `ProxyJump` in your ssh config: `ProxyJump none` ends a chain",
-        )
+        hint = "check `ProxyJump` in your ssh config: `ProxyJump none` ends a chain"
+        raise Usage(f"the jump hosts of `{asked.host}` form a loop", hint=hint)
     settings = read_settings(asked, ssh_config)
     names = _names(asked, settings)
     jump = _jump(settings, names, ssh_config, hops)
@@ -200,10 +195,8 @@ def _jump(
     before, _, last = chain.rpartition(",")
     parts = _JUMP.fullmatch(last.strip())
     if parts is None:
-        raise Usage(
-            f"`{last}` in the `ProxyJump` of `{names.host}` is not a host",
-            hint="write a jump host as `[user@]host[:port]`",
-        )
+        hint = "write a jump host as `[user@]host[:port]`"
+        raise Usage(f"`{last}` in the `ProxyJump` of `{names.host}` is not a host", hint=hint)
     host = parts["host"].strip("[]")
     asked = RequestedHost(host, parts["user"], parts["port"], before or None, names.folder)
     return _resolve(asked, ssh_config, hops + 1)

@@ -21,6 +21,7 @@ import paramiko
 from jlremote.errors import Usage
 from jlremote.laptop.typed_place import check_host
 from jlremote.ssh.config.tokens import expand_home, local_user
+from jlremote.text import one_line
 
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 # The settings that jlr does not honour, shown with `--verbose`, and the values that switch one off.
@@ -132,10 +133,8 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
             raise paramiko.ConfigParseError("`Match exec` needs OpenSSH")
         values = paramiko.SSHConfig.from_text(text).lookup(name)
     except _UNREADABLE as error:
-        raise Usage(
-            f"cannot read the ssh config `{path}`: {error}",
-            hint="install OpenSSH's `ssh`, which reads every config",
-        ) from error
+        hint = "install OpenSSH's `ssh`, which reads every config"
+        raise Usage(f"cannot read the ssh config `{path}`: {error}", hint=hint) from error
     return {
         setting: tuple(value) if isinstance(value, list) else (str(value),)
         for setting, value in values.items()
@@ -148,28 +147,20 @@ def _run(argv: tuple[str, ...], host: str) -> str:
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Usage(
-            f"`ssh -G {host}` gave no answer within {_SECONDS} s",
-            hint="check the `Match exec` commands of your ssh config: one may hang",
-        ) from None
+        hint = "check the `Match exec` commands of your ssh config: one may hang"
+        raise Usage(f"`ssh -G {host}` gave no answer within {_SECONDS} s", hint=hint) from None
     if answer.returncode != 0:
-        raise Usage(
-            f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}",
-            hint=f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config",
-        )
+        hint = f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config"
+        raise Usage(f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}", hint=hint)
     return answer.stdout.decode("utf-8", "surrogateescape")
 
 
 def _last_complaint(stderr: bytes) -> str:
-    lines = [
-        line
-        for line in stderr.decode("utf-8", "replace").splitlines()
-        if line.strip() and not line.startswith("Pseudo-terminal")
-    ]
+    every = stderr.decode("utf-8", "replace").splitlines()
+    lines = [line for line in every if line.strip() and not line.startswith("Pseudo-terminal")]
     if any(line.startswith("usage:") for line in lines):
         return "it is not a destination"
-    text = " / ".join(lines[-3:]) or "no reason given"
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return one_line(" / ".join(lines[-3:])) or "no reason given"
 
 
 def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:

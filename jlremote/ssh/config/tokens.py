@@ -57,10 +57,8 @@ def local_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError) as nameless:
-        raise Usage(
-            "cannot find the name of the local user",
-            hint="set `LOGNAME`, and `User` in your ssh config",
-        ) from nameless
+        hint = "set `LOGNAME`, and `User` in your ssh config"
+        raise Usage("cannot find the name of the local user", hint=hint) from nameless
 
 
 def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
@@ -70,10 +68,8 @@ def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
     def replace(match: re.Match[str]) -> str:
         letter = match[1]
         if letter not in table or (allowed is not None and letter not in allowed):
-            raise Usage(
-                f"`%{letter}` in `{text}` is not a token of ssh_config",
-                hint="write `%%` for a percent sign",
-            )
+            hint = "write `%%` for a percent sign"
+            raise Usage(f"`%{letter}` in `{text}` is not a token of ssh_config", hint=hint)
         return table[letter]
 
     return _TOKEN.sub(replace, text)
@@ -100,17 +96,13 @@ def expand_home(text: str) -> Path:
                 return Path(pwd.getpwuid(os.getuid()).pw_dir + text[1:])
         return Path(text).expanduser()
     except RuntimeError as error:
-        raise Usage(
-            f"cannot find the home folder of `{text}` in your ssh config",
-            hint="write the whole path there",
-        ) from error
+        message = f"cannot find the home folder of `{text}` in your ssh config"
+        raise Usage(message, hint="write the whole path there") from error
 
 
 def _variable(match: re.Match[str]) -> str:
     value = os.environ.get(match[1])
     if value is None:
-        raise Usage(
-            f"the variable `{match[1]}` of your ssh config is not set",
-            hint=f"set `{match[1]}`, or change the setting",
-        )
+        hint = f"set `{match[1]}`, or change the setting"
+        raise Usage(f"the variable `{match[1]}` of your ssh config is not set", hint=hint)
     return value

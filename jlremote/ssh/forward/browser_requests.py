@@ -124,11 +124,6 @@ def _is_upgrade(request: bytes) -> bool:
 
 
 _RELOAD_SECONDS = 2
-
-_HOST_IS_AWAY = ("Waiting for the host", "Your kernels keep running. ")
-# The server may have ended, and its kernels with it.
-_NO_ANSWER = ("Nothing answers here at present", "")
-
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -151,36 +146,30 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto; max-width: 36em
 """
 
 
+def _response(status: str, body: bytes, *headers: str) -> bytes:
+    own = ("Cache-Control: no-store", "Connection: close", f"Content-Length: {len(body)}")
+    return "\r\n".join((f"HTTP/1.1 {status}", *headers, *own, "\r\n")).encode() + body
+
+
 # A browser has six requests under way to one host at most, and ends those behind them when an
 # address of this machine changes; JupyterLab then shows that a file was not saved. A page of a
 # server that jlr launched asks again (`jupyter/in_server/pages.py`).
-LATER = (
-    b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
-    b"Cache-Control: no-store\r\nConnection: close\r\n\r\n"
-)
+LATER = _response("504 Gateway Timeout", b"", "Retry-After: 1")
 # Any page may read this, so it tells no name.
 _MISDIRECTED = b"jlr: this port does not answer under this name; `jlr open` opens its own address\n"
-MISDIRECTED = (
-    b"HTTP/1.1 421 Misdirected Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
-    b"Cache-Control: no-store\r\nConnection: close\r\n\r\n%b" % (len(_MISDIRECTED), _MISDIRECTED)
-)
+MISDIRECTED = _response("421 Misdirected Request", _MISDIRECTED, "Content-Type: text/plain")
 
 
 def waiting_page(error: JlrError) -> bytes:
     """Return an HTTP response with the reason for the wait, which loads itself again."""
     hint = f"<p>{html.escape(error.hint)}</p>" if error.hint else ""
-    host_is_away = isinstance(error, Unreachable | Authentication)
-    title, kernels = _HOST_IS_AWAY if host_is_away else _NO_ANSWER
     message = html.escape(error.message)
+    # The server may have ended, and its kernels with it.
+    title, kernels = "Nothing answers here at present", ""
+    if isinstance(error, Unreachable | Authentication):
+        title, kernels = "Waiting for the host", "Your kernels keep running. "
     body = _PAGE.format(
         seconds=_RELOAD_SECONDS, title=title, message=message, hint=hint, kernels=kernels
     ).encode(errors="replace")
-    head = (
-        "HTTP/1.1 503 Service Unavailable\r\n"
-        "Content-Type: text/html; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\n"
-        f"Retry-After: {_RELOAD_SECONDS}\r\n"
-        "Cache-Control: no-store\r\n"
-        "Connection: close\r\n\r\n"
-    )
-    return head.encode() + body
+    headers = ("Content-Type: text/html; charset=utf-8", f"Retry-After: {_RELOAD_SECONDS}")
+    return _response("503 Service Unavailable", body, *headers)

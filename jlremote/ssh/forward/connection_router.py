@@ -17,12 +17,12 @@ from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward import browser_requests
+from jlremote.ssh.forward.browser_requests import MOST_OF_A_HEAD
 from jlremote.ssh.forward.place_streams import FarEnds
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 _LOG = logging.getLogger(__name__)
 
-_REQUEST_LIMIT = 64 * 1024
 _TICK = 0.25
 # Seconds that a refused client has for its request: browsers connect before they have one.
 _SILENCE = 1.0
@@ -92,7 +92,6 @@ class ConnectionRouter:
         self._await_far_end(bridge)
 
     def cut(self) -> None:
-        """Reset the connections that have a far end, because it is gone or has moved."""
         for bridge in self._bridges - self._arrivals.keys():
             bridge.abort()
 
@@ -274,7 +273,7 @@ def _explained(error: Exception) -> JlrError:
 def _request(bridge: SocketBridge) -> bytes | None:
     """Return what the client has said, `None` if nothing yet."""
     try:
-        return bridge.question or bridge.socket.recv(_REQUEST_LIMIT, socket.MSG_PEEK)
+        return bridge.question or bridge.socket.recv(MOST_OF_A_HEAD, socket.MSG_PEEK)
     except BlockingIOError:
         return None
     except OSError:
@@ -295,7 +294,7 @@ def _answer(sock: socket.socket, answer: bytes) -> None:
         return
     try:
         with suppress(BlockingIOError):  # a request that was to be asked again
-            sock.recv(_REQUEST_LIMIT)
+            sock.recv(MOST_OF_A_HEAD)
         sock.send(answer)
         sock.shutdown(socket.SHUT_WR)
     except OSError:

@@ -98,7 +98,7 @@ class Relay:
         self._body: RelayStream | None = None
         self._body_left = 0
         self._waiting = bytearray(_PROGRAMS[_main(target)])  # and frames for which there is no room
-        self._channel = SessionChannel(connection.transport, self, loop, self._note_complaint)
+        self._channel = SessionChannel(connection.transport, self, loop.call, self._note_complaint)
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:

@@ -39,12 +39,14 @@ _log = logging.getLogger(__name__)
 
 
 class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # sshtunnel has no types
-    """A listener on the loopback whose connections end at the gateway's target; see `Forward`.
+    """A listener on the loopback whose connections end at the gateway's target.
 
     The listener stays open while the forward lives, with or without an SSH connection. Its
     `local_port` is 0 before `start` when any port was asked for. A browser's requests are passed on
-    only under `hostname` and the names of this machine.
+    only under `hostname` and the names of this machine. `stop` closes all connections.
     """
+
+    is_active = False
 
     def __init__(
         self,
@@ -58,7 +60,6 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
             _Server, gateway=gateway, hostname=hostname, limits=limits or WaitLimits()
         )
         self.local_port = local_port
-        self._started = False
         super().__init__(
             ssh_address_or_host=_NOWHERE,
             local_bind_address=(LOCALHOST, local_port),
@@ -66,27 +67,25 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
             logger=_log,
         )
 
-    @property
-    def is_active(self) -> bool:
-        return self._started
-
     def start(self) -> None:
         """Listen; `Busy` if the port is taken. Twice is fine."""
-        if self._started:
+        if self.is_active:
             return
         try:
             super().start()
         except BaseException:
-            self._started = False
+            self.is_active = False
             raise
         self.local_port = self._server_list[0].local_port
         self._local_binds = [(LOCALHOST, self.local_port)]
 
     @property
     def failure(self) -> str | None:
+        """Return why the last refused connection was refused."""
         return self._server_list[0].router.failure if self._server_list else None
 
     def cut(self) -> None:
+        """Reset the connections that have a far end, because it is gone or has moved."""
         for server in self._server_list:
             server.cut()
 
@@ -107,7 +106,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         return None, []
 
     def _connect_to_gateway(self) -> None:
-        self._started = True  # the gateway is asked at every connection
+        self.is_active = True  # the gateway is asked at every connection
 
     def _make_ssh_forward_server_class(self, _remote: Any) -> Any:
         return self._server
@@ -120,7 +119,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         for server in self._server_list:
             server.shutdown()
             server.server_close()
-        self.is_alive = self._started = False
+        self.is_alive = self.is_active = False
 
 
 class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has no types
@@ -228,16 +227,11 @@ def _on_all(listener: socket.socket) -> tuple[socket.socket, ...]:
 
 def _cannot_listen(port: int, error: OSError) -> JlrError:
     if error.errno == errno.EADDRINUSE:
-        return Busy(
-            f"port `{port}` on this machine is taken by another program",
-            hint="`--port PORT` chooses another one; without it jlr takes a free one",
-        )
-    return JlrError(
-        f"cannot listen on port `{port}` of this machine: {reason_of(error)}",
-        hint="choose a `--port` of at least 1024: lower ones are for the administrator"
-        if 0 < port < 1024
-        else None,
-    )
+        hint = "`--port PORT` chooses another one; without it jlr takes a free one"
+        return Busy(f"port `{port}` on this machine is taken by another program", hint=hint)
+    hint = "choose a `--port` of at least 1024: lower ones are for the administrator"
+    message = f"cannot listen on port `{port}` of this machine: {reason_of(error)}"
+    return JlrError(message, hint=hint if 0 < port < 1024 else None)
 
 
 def _has_descriptors_to_spare(descriptor: int) -> bool:

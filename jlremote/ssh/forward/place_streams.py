@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
@@ -37,7 +37,7 @@ class FarEnds:
         if target.relay is not None:
             self.relay(connection, target).connect(bridge, target)
             return
-        channel = TunnelChannel(connection.transport, bridge, self._loop)
+        channel = TunnelChannel(connection.transport, bridge, self._loop.call)
         bridge.join(channel)
         channel.ask(*opening(address_of(target)))
 
@@ -82,11 +82,8 @@ class PlaceStreams:
     ) -> None:
         """Join `local`, which is closed at the end, with a host and port or a path."""
         local.setblocking(False)
-        relay = None if self._direct else self._relay
-        if len(to) == 1:
-            target = Target("", 0, relay, path=str(to[0]))
-        else:
-            target = Target(str(to[0]), int(to[1]), relay)
+        target = Target("", 0, path=str(to[0])) if len(to) == 1 else Target(str(to[0]), int(to[1]))
+        target = replace(target, relay=None if self._direct else self._relay)
         bridge = SocketBridge(local, self._loop, _StreamOwner(answered, self._far_ends.retire_idle))
         self._loop.call(lambda: self._far_ends.connect(connection, target, bridge))
 

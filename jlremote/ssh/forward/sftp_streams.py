@@ -48,16 +48,16 @@ class SftpStream(SessionChannel):
     ) -> None:
         local.setblocking(False)
         self._bridge = SocketBridge(local, loop, self)
-        super().__init__(connection.transport, self._bridge, loop)
+        super().__init__(connection.transport, self._bridge, loop.call)
         self._ended = ended
         self._reason: str | None = None
         self._links = LinkGuard(root)
         self._bridge.join(self)
-        loop.call(self.ask_session)
+        self._call(self.ask_session)
 
     def abort(self) -> None:
         """Close it, so that sshfs's requests fail now; from any thread."""
-        self._loop.call(self._bridge.abort)
+        self._call(self._bridge.abort)
 
     # The bridge's events, in the loop's thread: `BridgeOwner`.
 

@@ -30,8 +30,8 @@ _LONGEST = 4 << 20
 USUAL_PLACE = r"\\.\pipe\openssh-ssh-agent" if sys.platform == "win32" else None
 
 
-class AgentFailure(Exception):
-    """The agent refused a request, or failed."""
+class UnusableKey(Exception):
+    """A key in a file or of an agent is of no use; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,19 @@ class Agent:
                 blob, rest = take_string(rest)
                 comment, rest = take_string(rest)
                 keys[blob] = comment.decode("utf-8", "replace")
-        except (OSError, ValueError, AgentFailure) as error:
+        except (OSError, ValueError, UnusableKey) as error:
             _LOG.info("the ssh agent at %s is not used: %s", self.path, error or "no answer")
             return {}
         return keys
 
     def sign(self, blob: bytes, data: bytes, algorithm: str) -> bytes:
-        """Return a signature by the key of `blob`; `AgentFailure` if the agent gives none."""
+        """Return a signature by the key of `blob`; `UnusableKey` if the agent gives none."""
         flags = _FLAGS.get(algorithm.removesuffix("-cert-v01@openssh.com"), 0)
         request = bytes([_SIGN_REQUEST]) + string(blob) + string(data) + flags.to_bytes(4, "big")
         try:
             return take_string(self._ask(request, _SIGN_RESPONSE, _SIGN_SECONDS))[0]
         except (OSError, ValueError) as error:
-            raise AgentFailure(str(error)) from error
+            raise UnusableKey(str(error)) from error
 
     def _ask(self, request: bytes, expected: int, seconds: float) -> bytes:
         deadline = time.monotonic() + seconds
@@ -73,10 +73,10 @@ class Agent:
                 agent.sendall(message)
             size = int.from_bytes(_read(agent, 4, deadline), "big")
             if not 0 < size < _LONGEST:
-                raise AgentFailure(f"an answer of {size} bytes")
+                raise UnusableKey(f"an answer of {size} bytes")
             answer = _read(agent, size, deadline)
         if answer[0] != expected:
-            raise AgentFailure("it refused")
+            raise UnusableKey("it refused")
         return answer[1:]
 
 
@@ -111,6 +111,6 @@ def _read(agent: socket.socket, size: int, deadline: float) -> bytes:
         agent.settimeout(max(0.001, deadline - time.monotonic()))
         piece = agent.recv(size - len(received))
         if not piece:
-            raise AgentFailure("it closed the connection")
+            raise UnusableKey("it closed the connection")
         received += piece
     return received

@@ -88,7 +88,7 @@ class Credentials:
         """Ask the person; `NeedsAuthentication` if that cannot be done."""
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
-    def candidates(self, account: str, question: str, *, tries: int, refused: str) -> Iterator[str]:
+    def candidates(self, account: str, question: str, tries: int, refused: str) -> Iterator[str]:
         """Yield the remembered password, then up to `tries` typed ones, but none that was refused.
 
         `refused` stands before the question when it is asked again.
@@ -125,13 +125,11 @@ class Credentials:
             return
         with contextlib.suppress(NeedsAuthentication):
             for account, secret in right.items():
-                self._keep_one(keychain, account, secret)
+                if keychain.get(account) != secret:
+                    self._keep_one(keychain, account, secret)
 
     def _keep_one(self, keychain: Keychain, account: str, secret: str) -> None:
-        kept = keychain.get(account)
-        if kept == secret:
-            return
-        if kept is not None:  # the kept one is wrong, and would be refused again
+        if keychain.get(account) is not None:  # the kept one is wrong, and would be refused again
             keychain.delete(account)
         thing, _, owner = account.partition(" ")
         question = f"keep the {thing.replace('-', ' ')} of {owner} in {keychain.name}?"

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
 from jlremote.ssh.config.destination import LoginRules
-from jlremote.ssh.login.agent import USUAL_PLACE, Agent
+from jlremote.ssh.login.agent import USUAL_PLACE, Agent, UnusableKey
 from jlremote.ssh.trust.host_certificates import (
     CERTIFICATE_SUFFIX,
     is_certificate,
@@ -34,7 +34,11 @@ _OPENSSH = b"openssh-key-v1\0"
 _ARMOUR = re.compile(rb"-----BEGIN ([A-Z ]+)-----(.*?)-----END", re.DOTALL)
 _RSA_HASHES = {"rsa-sha2-256": hashes.SHA256(), "rsa-sha2-512": hashes.SHA512()}
 _CURVE_HASHES = {256: hashes.SHA256(), 384: hashes.SHA384(), 521: hashes.SHA512()}
-_RSA = ("rsa-sha2-512", "rsa-sha2-256")
+# The signature algorithms of a type of key, where they have other names.
+_NAMES: dict[str, tuple[str, ...]] = {"ssh-dss": (), "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
+_NAMES[f"ssh-rsa{CERTIFICATE_SUFFIX}"] = tuple(
+    name + CERTIFICATE_SUFFIX for name in _NAMES["ssh-rsa"]
+)
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,13 @@ class Identity:
 
 def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
     """Return the agent of IdentityAgent, or that of the calling shell."""
-    named = rules.identity_agent
-    if named is None or named == "SSH_AUTH_SOCK":
+    path = rules.identity_agent
+    if path is None or path == "SSH_AUTH_SOCK":
         path = agent_socket or USUAL_PLACE
-    elif named.lower() == "none":
+    elif path.startswith("$"):
+        path = os.environ.get(path.strip("${}"))
+    elif path.lower() == "none":
         path = None
-    elif named.startswith("$"):
-        path = os.environ.get(named.strip("${}"))
-    else:
-        path = named
     return Agent(path) if path else None
 
 
@@ -98,14 +100,7 @@ def algorithms_for(
     accepts (RFC 8308), `None` if it names none.
     """
     kind = key_type(blob)
-    names = [kind]
-    if kind == "ssh-rsa":
-        names = list(_RSA)
-    elif kind == f"ssh-rsa{CERTIFICATE_SUFFIX}":
-        names = [name + CERTIFICATE_SUFFIX for name in _RSA]
-    elif kind == "ssh-dss":
-        names = []
-    usable = [name for name in names if accepted is None or name in accepted]
+    usable = [name for name in _NAMES.get(kind, (kind,)) if accepted is None or name in accepted]
     if server is not None:
         forms = {name: {name, name.removesuffix(CERTIFICATE_SUFFIX)} for name in usable}
         both = [name for name in usable if not forms[name].isdisjoint(server)]
@@ -145,10 +140,6 @@ def _plain_key(blob: bytes | None) -> bytes:
         return b""
 
 
-class UnusableKey(Exception):
-    """A key file is of no use; the message says why."""
-
-
 class PassphraseNeeded(UnusableKey):
     """A key is encrypted, and no passphrase or a wrong one was given."""
 
@@ -171,13 +162,12 @@ def read_public(path: Path) -> bytes | None:
 def load(path: Path, passphrase: str | None) -> PrivateKey:
     """Return the private key in a file.
 
-    Raises:
-        PassphraseNeeded: it is encrypted and `passphrase` is not the right one.
-        UnusableKey: it is missing, readable by others, broken or of an unsupported type.
+    Raise `PassphraseNeeded` if it is encrypted and `passphrase` is not the right one; `UnusableKey`
+    if it is missing, readable by others, broken or of an unsupported type.
     """
-    _check_private(path)
     secret = passphrase.encode() if passphrase else None
     try:
+        _check_private(path)
         content = path.read_bytes()
         loader = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in content else load_pem_private_key
         key = loader(content, secret)
@@ -214,10 +204,7 @@ def sign(key: PrivateKey, data: bytes, algorithm: str) -> bytes:
 
 
 def _check_private(path: Path) -> None:
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise UnusableKey(f"`{path}` cannot be read: {reason_of(error)}") from error
+    status = path.stat()
     if sys.platform != "win32" and status.st_uid == os.getuid() and status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         mend = f"chmod 600 {shlex.quote(str(path))}"

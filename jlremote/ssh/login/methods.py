@@ -13,13 +13,12 @@ from typing import Literal
 
 from jlremote.errors import Authentication
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.login.agent import Agent, AgentFailure
+from jlremote.ssh.login.agent import Agent, UnusableKey
 from jlremote.ssh.login.credentials import Credentials, passphrase_account, password_account
 from jlremote.ssh.login.identities import (
     Identity,
     PassphraseNeeded,
     PrivateKey,
-    UnusableKey,
     algorithms_for,
     gather,
     load,
@@ -38,36 +37,26 @@ _ASKS_PASSWORD = re.compile(r"pass\s?word|passwort|mot de passe|contraseña", re
 _ASKS_ONCE = re.compile(r"one.?time|code|token|otp|verification|new|retype", re.IGNORECASE)
 
 
-def log_in(
-    wire: UserAuthentication,
-    destination: Destination,
-    credentials: Credentials,
-    agent: Agent | None,
-) -> None:
-    """Log in; a partial success permits all methods again, as in ssh.
-
-    `Authentication` if the server accepts none of our credentials; what the asker raises is passed
-    on, such as `NeedsAuthentication`.
-    """
-    _Login(wire, destination, credentials, agent).run()
-
-
 @dataclass
-class _Login:
+class Login:
+    """One login; a partial success permits all methods again, as in ssh."""
+
     wire: UserAuthentication
     destination: Destination
     credentials: Credentials
     agent: Agent | None
     tried: list[str] = field(default_factory=list)  # the method of each attempt
-    # labels of the keys that the server was asked about
-    offered: list[str] = field(default_factory=list)
+    offered: list[str] = field(default_factory=list)  # labels of keys that were asked about
     problems: list[str] = field(default_factory=list)  # why keys are of no use, a sentence each
     loaded: dict[Path, PrivateKey] = field(default_factory=dict)
     done: set[bytes] = field(default_factory=set)  # keys that were right
 
     def run(self) -> None:
-        self.wire.begin()
-        outcome = self.wire.none()
+        """Log in; `Authentication` if the server accepts none of our credentials.
+
+        What the asker raises is passed on, such as `NeedsAuthentication`.
+        """
+        outcome = self.wire.begin()
         left = self._attempts()
         while not outcome.success:
             method = next((name for name in left if name in outcome.methods), None)
@@ -90,14 +79,14 @@ class _Login:
             "keyboard-interactive": self._interactive,
             "password": self._passwords,
         }
-        allowed = {"publickey"} if login.batch else set(methods)
+        allowed = {"publickey"} if login.batch else methods.keys()
         return {name: methods[name]() for name in login.methods if name in allowed}
 
     def _keys(self) -> Iterator[Outcome]:
         for identity in gather(self.destination.login, self.agent):
             try:
                 outcome = self._offer(identity)
-            except (UnusableKey, AgentFailure) as problem:
+            except UnusableKey as problem:
                 _LOG.info("key %s is not used: %s", identity.label, problem)
                 self.problems.append(f"key {identity.label}: {problem}")
                 continue
@@ -119,9 +108,7 @@ class _Login:
         refused = self.wire.wants_key(algorithm, blob) if asked_first else None
         if refused is not None:
             return refused
-        outcome = self.wire.key(
-            algorithm, blob, lambda data, name: self._sign(identity, data, name)
-        )
+        outcome = self.wire.key(algorithm, blob, lambda data: self._sign(identity, data, algorithm))
         if outcome.partial:
             self.done.add(blob)  # a server that wants two keys wants a different one now
         return outcome
@@ -163,11 +150,8 @@ class _Login:
     def _passwords(self) -> Iterator[Outcome]:
         account = password_account(self.destination)
         question = f"password of {self.destination.account}:"
-        tries = self.destination.login.prompts
-        refused = "the server refused that password"
-        for password in self.credentials.candidates(
-            account, question, tries=tries, refused=refused
-        ):
+        tries, refused = self.destination.login.prompts, "the server refused that password"
+        for password in self.credentials.candidates(account, question, tries, refused):
             try:
                 outcome = self.wire.password(password)
             except EOFError:
@@ -176,10 +160,9 @@ class _Login:
                 raise
             if outcome.expired is not None:
                 reason = f": {outcome.expired}" if outcome.expired else ""
-                raise Authentication(
-                    f"the password of `{self.destination.account}` has expired{reason}",
-                    hint=f"change it with `ssh {self.destination.host}`",
-                )
+                message = f"the password of `{self.destination.account}` has expired{reason}"
+                hint = f"change it with `ssh {self.destination.host}`"
+                raise Authentication(message, hint=hint)
             if outcome.success or outcome.partial:
                 self.credentials.was_right(account, password)
             else:
@@ -226,8 +209,7 @@ class _Login:
         if self.problems:
             return "; ".join(self.problems)
         if _SECRET & set(self.tried):
-            user = self.destination.user
-            return f"check the password or code, and whether `{user}` is the user there"
+            return check_secrets(self.destination)
         if login.batch and _SECRET & set(methods):
             return "remove `BatchMode yes` from your ssh config: it forbids to ask for a password"
         if not set(methods) & set(login.methods):
@@ -246,12 +228,15 @@ class _Login:
         )
 
 
+def check_secrets(destination: Destination) -> str:
+    """Return what to do about passwords and codes that were refused."""
+    return f"check the password or code, and whether `{destination.user}` is the user there"
+
+
 def not_permitted(destination: Destination, reasons: Sequence[str]) -> Authentication:
     """Return the error for an account that may not log in, with the server's words."""
-    return Authentication(
-        f"`{destination.account}` may not log in: {one_line(' '.join(reasons))[:_SHOWN]}",
-        hint=f"ask the administrator of `{destination.hostname}`",
-    )
+    message = f"`{destination.account}` may not log in: {one_line(' '.join(reasons))[:_SHOWN]}"
+    return Authentication(message, hint=f"ask the administrator of `{destination.hostname}`")
 
 
 class KeyboardInteractive:
@@ -314,8 +299,8 @@ class KeyboardInteractive:
                 return answer
             self._unshown = ["that was refused before, so it is not sent again"]
             self.repeats += 1
-        raise Authentication(
+        message = (
             f"cannot log in as `{self._destination.account}`: the server refused these answers"
-            " before",
-            hint=f"try `ssh {self._destination.host}` with the same answers",
         )
+        hint = f"try `ssh {self._destination.host}` with the same answers"
+        raise Authentication(f"{message} answers before", hint=hint)

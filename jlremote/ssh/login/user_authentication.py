@@ -61,13 +61,14 @@ class UserAuthentication:
         self._authenticated = False
         transport.auth_handler = self
 
-    def begin(self) -> None:
+    def begin(self) -> Outcome:
+        """Request a login without a credential; the answer names the methods."""
         request = common.cMSG_SERVICE_REQUEST + string(b"ssh-userauth")
         self._transport._send_message(paramiko.Message(request))
-        self._wait(common.MSG_SERVICE_ACCEPT)
-
-    def none(self) -> Outcome:
-        """Request a login without a credential; the answer names the methods."""
+        kind, _ = self._wait()
+        if kind != common.MSG_SERVICE_ACCEPT:
+            expected = common.MSG_SERVICE_ACCEPT
+            raise paramiko.SSHException(f"unexpected message {kind}, not {expected}")
         return self._ask("none")
 
     def wants_key(self, algorithm: str, blob: bytes) -> Outcome | None:
@@ -76,10 +77,10 @@ class UserAuthentication:
         kind, message = self._wait()
         return None if kind == _METHOD_SPECIFIC else self._outcome(kind, message)
 
-    def key(self, algorithm: str, blob: bytes, sign: Callable[[bytes, str], bytes]) -> Outcome:
+    def key(self, algorithm: str, blob: bytes, sign: Callable[[bytes], bytes]) -> Outcome:
         details = b"\1" + string(algorithm.encode()) + string(blob)
         request = self._request("publickey", details)
-        signature = sign(string(self._transport.session_id) + request, algorithm)
+        signature = sign(string(self._transport.session_id) + request)
         return self._ask("publickey", details + string(signature))
 
     def password(self, password: str) -> Outcome:
@@ -131,15 +132,13 @@ class UserAuthentication:
         methods = tuple(message.get_string().decode("ascii", "replace").split(","))
         return Outcome(success=False, methods=methods, partial=message.get_boolean())
 
-    def _wait(self, expected: int | None = None) -> tuple[int, Any]:
+    def _wait(self) -> tuple[int, Any]:
         try:
             answer = self._answers.get(timeout=self._seconds)
         except queue.Empty:
             raise TimeoutError from None
         if answer is None:
             raise self._transport.get_exception() or EOFError("the server closed the connection")
-        if expected is not None and answer[0] != expected:
-            raise paramiko.SSHException(f"unexpected message {answer[0]}, not {expected}")
         return answer
 
     # Called by paramiko's transport, from its thread.

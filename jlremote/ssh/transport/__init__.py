@@ -1,17 +1,17 @@
 """paramiko's transport, made fast and safe; the way of a byte from the browser to Jupyter and back.
 
-A forward has one thread, which runs `EventLoop.run` (`channels/event_loop.py`). A connection has
-one thread, the transport's, which runs `Transport.run` (`transport.py`).
+A forward has one thread, in `EventLoop.run` (`channels/event_loop.py`), and a connection has one,
+the transport's, in `Transport.run` (`transport.py`).
 
 From the browser to Jupyter:
 
 1. Forward's thread: `_Server._accept` (`forward/forwarder.py`) accepts the browser's connection.
    `ConnectionRouter` (`forward/connection_router.py`) gives it a far end: a `TunnelChannel`, or
    the `RelayStream` of a relay, if Jupyter listens on a container's own loopback.
-2. Forward's thread: the loop finds the socket readable. `SocketBridge._read`
-   (`forward/socket_bridge.py`) reads up to 256 KiB, never more than the channel has room for.
-   Before it `_hear` has read the first request's head, for `forward/browser_requests.py` to judge.
-3. Forward's thread: `TunnelChannel.send` (`channels/tunnel_channel.py`) gives the data to
+2. Same thread: `SocketBridge._hear` (`forward/socket_bridge.py`) has read the first request's head,
+   for `forward/browser_requests.py` to judge. Then `_read` reads up to 256 KiB, never more than the
+   channel has room for.
+3. Same thread: `TunnelChannel.send` (`channels/tunnel_channel.py`) gives the data to
    `Packetizer.send_payloads` (`packetizer.py`), which encrypts it and writes it to the SSH socket.
    A relay's stream puts a frame's head before it (`forward/container_relay.py`). During a key
    exchange paramiko's own `_send_user_message` waits for its end.
@@ -33,6 +33,6 @@ From Jupyter to the browser:
 Behind a jump host the connection's socket is one end of a pair; a `SocketBridge` over the jump
 host's connection has the other (`connect.py`).
 
-Read `server_socket`, `transport` and `packetizer`. `algorithms` and
-`paramiko_defaults` hold choices. `tests/ssh/test_private_names.py` lists what we rely on.
+Read `server_socket`, `transport` and `packetizer`; `algorithms` holds choices.
+`tests/ssh/test_private_names.py` lists what we rely on.
 """

@@ -88,8 +88,6 @@ def _within(
         return ours
     both = tuple(name for name in ours if name in allowed)
     if not both:
-        raise NoCommonAlgorithm(
-            f"`{setting}` of your ssh config allows nothing that jlr has",
-            hint=f"allow one of {', '.join(ours)}",
-        )
+        message = f"`{setting}` of your ssh config allows nothing that jlr has"
+        raise NoCommonAlgorithm(message, hint=f"allow one of {', '.join(ours)}")
     return both

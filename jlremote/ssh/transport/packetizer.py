@@ -41,8 +41,6 @@ LENGTH = struct.Struct(">I")
 NONCE = struct.Struct(">4sQ")
 # The head of a packet of channel data: the padding's length, the kind, the channel, the size.
 DATA = struct.Struct(">BBII")
-
-
 # By the payload's size beyond whole blocks. It need not be random: known parts of an AES-GCM text
 # reveal nothing about the rest.
 PADDINGS = [bytes(_LEAST_PADDING + (-1 - size - _LEAST_PADDING) % BLOCK) for size in range(BLOCK)]

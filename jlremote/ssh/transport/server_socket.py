@@ -35,27 +35,21 @@ _Answer = tuple[_Address, socket.socket | OSError]
 def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
     """Return a socket to the first address that answers, on which the server has greeted.
 
-    Our own `greeting` is sent first; some servers wait for it.
-
-    Raises:
-        OSError: none did; the error is that of the address that failed last.
-        NameNotResolved: there is no address of the wanted family.
+    Our own `greeting` is sent first; some servers wait for it. If none answers, raise the `OSError`
+    of the address that failed last; `NameNotResolved` if there is none of the wanted family.
     """
     host, family = destination.hostname, _FAMILIES.get(destination.address_family, 0)
     try:
         answers = socket.getaddrinfo(host, destination.port, family, socket.SOCK_STREAM)
     except UnicodeError as error:  # a part between dots is empty or has more than 63 letters
-        raise NameNotResolved(
-            f"`{host}` cannot be the name of a host: {error.__cause__ or error}",
-            hint="check the name, and `HostName` in your ssh config",
-        ) from error
+        message = f"`{host}` cannot be the name of a host: {error.__cause__ or error}"
+        hint = "check the name, and `HostName` in your ssh config"
+        raise NameNotResolved(message, hint=hint) from error
     found: list[_Address] = [(answer[0], answer[4]) for answer in answers]
     addresses = list(dict.fromkeys(found))
     if not addresses:
-        raise NameNotResolved(
-            f"`{host}` has no address of the family `{destination.address_family}`",
-            hint="check `AddressFamily` in your ssh config",
-        )
+        message = f"`{host}` has no address of the family `{destination.address_family}`"
+        raise NameNotResolved(message, hint="check `AddressFamily` in your ssh config")
     return _Caller(destination, greeting).call(addresses)
 
 
@@ -164,10 +158,8 @@ class ProxyProcess:
         self.socket.settimeout(seconds)
         _, descriptors, _, _ = socket.recv_fds(self.socket, 1, 1)
         if not descriptors:
-            raise Unreachable(
-                "the proxy command handed over no connection",
-                hint="remove `ProxyUseFdpass`, or pass a descriptor as `nc -F` does",
-            )
+            hint = "remove `ProxyUseFdpass`, or pass a descriptor as `nc -F` does"
+            raise Unreachable("the proxy command handed over no connection", hint=hint)
         return socket.socket(fileno=descriptors[0])
 
     def complaint(self) -> str:
@@ -225,10 +217,9 @@ def _started_on_windows(
             command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder
         )
     except OSError as failure:
-        raise Unreachable(
-            f"the proxy command `{command}` does not start: {reason_of(failure)}",
-            hint="check `ProxyCommand` in your ssh config: on Windows no shell runs it",
-        ) from failure
+        message = f"the proxy command `{command}` does not start: {reason_of(failure)}"
+        hint = "check `ProxyCommand` in your ssh config: on Windows no shell runs it"
+        raise Unreachable(message, hint=hint) from failure
     assert process.stdin is not None
     assert process.stdout is not None
     return process, socket_of(process.stdout.read, process.stdin.write, process.stdin.close)

@@ -9,21 +9,29 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import paramiko
 from paramiko import common
+from paramiko.kex_curve25519 import KexCurve25519
+from paramiko.kex_gex import KexGexSHA256
 
 from jlremote.errors import LinkLost
 from jlremote.ssh.transport.algorithms import Offer, is_sealed
 from jlremote.ssh.transport.packetizer import Packetizer, send_at_once
-from jlremote.ssh.transport.paramiko_defaults import CHANNEL_HANDLERS, KEY_EXCHANGES, set_defaults
 from jlremote.ssh.wire_format import key_type, string
 
 # paramiko logs to stderr where logging is not configured.
 _LOG = logging.getLogger("paramiko")
 _LOG.addHandler(logging.NullHandler())
-set_defaults()
+# paramiko's waits take the wall clock: set back meanwhile, it would let them last for hours.
+for _module in (paramiko.transport, paramiko.packet):
+    _module.time = SimpleNamespace(time=time.monotonic, sleep=time.sleep)
+# It ends a connection when it has no name for a message.
+for _kind in range(256):
+    common.MSG_NAMES.setdefault(_kind, f"message {_kind}")
 
 # Begins why a channel is refused that the server's settings do not permit.
 PROHIBITED = "administratively prohibited"
@@ -32,17 +40,58 @@ _RSA_SIGNATURE = re.compile(r"rsa-sha2-(?:256|512)")
 _IDLE_SECONDS = 5.0
 # Replies that wait for the end of a key exchange; a server that asks more then gets none.
 _MOST_REPLIES = 100
-
-
 # The first line that a client sends, RFC 4253 section 4.2; as paramiko sends it.
 GREETING = f"SSH-{paramiko.Transport._PROTO_ID}-{paramiko.Transport._CLIENT_ID}\r\n".encode()
+
+
+class _GroupExchange(KexGexSHA256):  # type: ignore[misc]  # paramiko has no types
+    """Diffie-Hellman with a group that the server chooses, of 2,048 bits at least.
+
+    paramiko asks for that, and then takes a group of 1,024 bits too.
+    """
+
+    preferred_bits = 3072  # ssh's choice for AES-128
+
+    def _parse_kexdh_gex_group(self, message: Any) -> None:
+        bits = message.get_mpint().bit_length()
+        if bits < self.min_bits:
+            raise paramiko.SSHException(f"the server chose a Diffie-Hellman group of {bits} bits")
+        message.rewind()
+        super()._parse_kexdh_gex_group(message)
+
+
+_KEY_EXCHANGES = {
+    # The same exchange under the name that RFC 8731 gave it; some servers know only that.
+    "curve25519-sha256": KexCurve25519,
+    "diffie-hellman-group-exchange-sha256": _GroupExchange,
+}
+
+
+def _guarded(name: str) -> Callable[[Any, Any], None]:
+    """Return a handler of a channel's message, in which an exception ends only the channel."""
+
+    def guarded(channel: Any, message: Any) -> None:
+        try:
+            getattr(channel, name)(message)
+        except Exception:  # noqa: BLE001 - a server may send anything
+            _LOG.exception("a message could not be handled; its channel is closed")
+            channel.fail()
+
+    return guarded
+
+
+_CHANNEL_HANDLERS = {
+    kind: _guarded(handler.__name__)
+    for kind, handler in paramiko.Transport._channel_handler_table.items()
+}
 
 
 class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
     """One SSH connection, from the first byte on a connected socket."""
 
     _active_check_timeout = _IDLE_SECONDS
-    _kex_info = paramiko.Transport._kex_info | KEY_EXCHANGES
+    _kex_info = paramiko.Transport._kex_info | _KEY_EXCHANGES
+    preferred_keys: tuple[str, ...] = ()  # a property of paramiko's, which adds certificates
 
     def __init__(self, sock: socket.socket, offer: Offer, *, has_greeted: bool = False) -> None:
         send_at_once(sock)
@@ -51,7 +100,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self._preferred_ciphers = offer.ciphers
         self._preferred_macs = offer.macs
         self._preferred_kex = tuple(name for name in offer.key_exchange if name in self._kex_info)
-        self._host_key_names = offer.host_keys
+        self.preferred_keys = offer.host_keys
         # Compression before the login would hand a stranger's bytes to zlib.
         compressions = ("zlib@openssh.com", "none")
         self._preferred_compression = compressions if offer.compression else compressions[1:]
@@ -61,26 +110,9 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self.server_offer: dict[str, Any] = {}  # its lists of algorithms, under paramiko's names
         self._probes: deque[threading.Event] = deque()
         self._late_replies: deque[bytes] = deque(maxlen=_MOST_REPLIES)
-        self._channel_handler_table = CHANNEL_HANDLERS
+        self._channel_handler_table = _CHANNEL_HANDLERS
         # The answer of a server that does not even know global requests.
         self._handler_table[common.MSG_UNIMPLEMENTED] = self._parse_request_success
-
-    @property
-    def preferred_keys(self) -> tuple[str, ...]:
-        return self._host_key_names
-
-    @property
-    def greeting(self) -> list[str]:
-        lines: list[str] = self.packetizer.greeting
-        return lines
-
-    @property
-    def description(self) -> str:
-        return f"{self.remote_version}, {self.host_key_type}, {self.remote_cipher}"
-
-    @property
-    def reason(self) -> str:
-        return self.disconnection or str(self.saved_exception or "")
 
     def get_exception(self) -> Exception | None:
         """Return what ended the connection; bytes that paramiko cannot read are such an error."""
@@ -119,20 +151,15 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
         `set_keepalive` requests no reply, and `global_request` waits without limit on an event that
         it shares with the key exchange. Sent from a thread of its own: on a dead line the socket's
-        buffer may be full, and the write would block.
-
-        Raises:
-            LinkLost: nothing arrived within `seconds`.
+        buffer may be full, and the write would block. `LinkLost` if nothing arrives in time.
         """
         answered = threading.Event()
         self._probes.append(answered)
         began = time.monotonic()
         threading.Thread(target=self._send_probe, name="jlr probe", daemon=True).start()
         if not self._is_answered(answered, 0 if self.ended.is_set() else seconds):
-            raise LinkLost(
-                f"the server did not answer within {seconds:g} s",
-                hint="try again: the network or the server was down, or the laptop slept",
-            )
+            hint = "try again: the network or the server was down, or the laptop slept"
+            raise LinkLost(f"the server did not answer within {seconds:g} s", hint=hint)
         if not self.is_active():
             raise LinkLost("the connection broke")
         return time.monotonic() - began

@@ -57,12 +57,8 @@ def verify(destination: Destination, blob: bytes, asker: Asker, address: str = "
 
     As in ssh, a key of another type than the known ones has changed too: with a question, or
     with `accept-new`, a man in the middle would only need a key of a type that is not known.
-
-    Raises:
-        HostKey: the key is not known, and no other is.
-        HostKeyChanged: another key is known.
-        HostKey: the key is marked as revoked.
-        NeedsAuthentication: a person must decide and cannot be asked.
+    Raise `HostKeyChanged` if another key is known, `HostKey` if none is or the key is revoked,
+    `NeedsAuthentication` if a person must decide and cannot be asked.
     """
     known = look_up(destination)
     certificate = _certificate(destination, blob)
@@ -110,10 +106,9 @@ def _refuse_revoked(
     if destination.host_key.revoked is not None:
         where += _revoked_lines(destination.host_key.revoked, suspects)
     if where:
-        raise HostKey(
-            f"the key of `{destination.place}` ({fingerprint(blob)}) is revoked by {where[0]}",
-            hint="do not connect: ask the host's administrator for its new key",
-        )
+        key = f"the key of `{destination.place}` ({fingerprint(blob)})"
+        hint = "do not connect: ask the host's administrator for its new key"
+        raise HostKey(f"{key} is revoked by {where[0]}", hint=hint)
 
 
 def _revoked_lines(path: Path, suspects: set[bytes]) -> list[str]:
@@ -121,15 +116,12 @@ def _revoked_lines(path: Path, suspects: set[bytes]) -> list[str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Usage(
-            f"cannot read the `RevokedHostKeys` file `{path}`: {reason_of(error)}",
-            hint="make the file readable or remove the setting; ssh refuses every host key too",
-        ) from error
+        hint = "make the file readable or remove the setting; ssh refuses every host key too"
+        message = f"cannot read the `RevokedHostKeys` file `{path}`: {reason_of(error)}"
+        raise Usage(message, hint=hint) from error
     if content.startswith(b"SSHKRL\n"):
-        raise Usage(
-            f"`{path}` is a binary key revocation list, which jlr cannot read",
-            hint="write the revoked public keys as text, a line each",
-        )
+        hint = "write the revoked public keys as text, a line each"
+        raise Usage(f"`{path}` is a binary key revocation list, which jlr cannot read", hint=hint)
     return [
         f"{path}:{number}"
         for number, line in enumerate(content.split(b"\n"), start=1)

@@ -50,11 +50,8 @@ class KnownKey:
     def matches(self, name: str) -> bool:
         """Return whether the line is about `name`, as ssh's match_hostname does."""
         patterns = self.names.split(",")
-        refused = (pattern[1:] for pattern in patterns if pattern.startswith("!"))
-        accepted = (pattern for pattern in patterns if not pattern.startswith("!"))
-        return any(_matches(pattern, name) for pattern in accepted) and not any(
-            _matches(pattern, name) for pattern in refused
-        )
+        found = [one for one in patterns if _matches(one.removeprefix("!"), name)]
+        return bool(found) and not any(one.startswith("!") for one in found)
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -21,8 +21,8 @@ from jlremote.place.host.contract import Completed
 from jlremote.place.host.sudo import SUDO, SUDO_IF_KNOWN
 from jlremote.place.runtimes.engine.engine_errors import EngineNotPermitted
 from jlremote.questions import NeverAsks
+from jlremote.ssh.channels.session_channel import Output
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.interfaces import Output
 from tests.lab.programs import attempt
 from tests.link.fakes import FakeConnection, FakePerson, ScriptHost, until
 from tests.login.keychain import MemoryKeychain

@@ -23,11 +23,11 @@ from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
+from jlremote.ssh.channels.session_channel import Output
 from jlremote.ssh.config.destination import SentVariables
 from jlremote.ssh.connection import Connection
-from jlremote.ssh.interfaces import Output
 from tests.lab.programs import PATIENCE
-from tests.link.fakes import FakeConnection, FakeListener, own_folders
+from tests.link.fakes import LISTEN, FakeConnection, own_folders
 
 SECRET = b"of this test"
 Run = Callable[[bytes, Output, dict[str, Any]], int]
@@ -85,7 +85,7 @@ class Parts:
         self.supervisor = FakeSupervisor()
         self.dialer = FakeDialer()
         supervisor = cast(Supervisor, self.supervisor)
-        self.forwards = Forwards(supervisor, lambda _, known: known, FakeListener, lambda *_: None)
+        self.forwards = Forwards(supervisor, lambda _, known: known, LISTEN, lambda *_: None)
         operations = Operations(
             supervisor,
             self.forwards,

@@ -31,7 +31,7 @@ from jlremote.link.wire.protocol import (
 )
 from jlremote.place.runtimes.place import Place
 from jlremote.questions import Asker, Question
-from jlremote.ssh.interfaces import Output
+from jlremote.ssh.channels.session_channel import Output
 from tests.lab.programs import PATIENCE
 from tests.link.fakes import Call, new_endpoint
 from tests.link.service.parts import SECRET, Parts, new_parts, served

@@ -11,9 +11,8 @@ from paramiko import Message
 
 from jlremote.place.host import sudo
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
-from jlremote.ssh.channels.session_channel import ScriptChannel
+from jlremote.ssh.channels.session_channel import ScriptChannel, Stream
 from jlremote.ssh.channels.shell_session import TypedText, answering_sudo, terminal_command
-from jlremote.ssh.interfaces import Stream
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
 

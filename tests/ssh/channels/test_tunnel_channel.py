@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import pytest
 from paramiko import Message, common
@@ -23,8 +22,7 @@ def transport() -> Transport:
 
 
 def opened(transport: Transport, handler: Handler, window: int = 5000) -> TunnelChannel:
-    loop: Any = transport
-    channel = TunnelChannel(transport, handler, loop)
+    channel = TunnelChannel(transport, handler, transport.call)
     channel.ask(*opening(("10.0.0.2", 8888)))
     channel._set_remote_channel(77, window, PACKET)
     transport.sent.clear()
@@ -70,8 +68,7 @@ def test_a_channel_is_closed_by_both_sides_and_its_number_used_again(transport: 
 
 def test_a_channel_that_was_given_up_is_closed_once_it_opens(transport: Transport) -> None:
     handler = Handler()
-    loop: Any = transport
-    channel = TunnelChannel(transport, handler, loop)
+    channel = TunnelChannel(transport, handler, transport.call)
     channel.ask(b"direct-tcpip")
     channel.close()
     transport.sent.clear()

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import dsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from jlremote.ssh.login import agent as agent_module
-from jlremote.ssh.login.agent import Agent
-from jlremote.ssh.login.identities import UnusableKey, load, public_half
+from jlremote.ssh.login.agent import Agent, UnusableKey
+from jlremote.ssh.login.identities import load, public_half
 from jlremote.ssh.wire_format import string
 
 Answer = Callable[[bytes], bytes]

@@ -14,7 +14,7 @@ from paramiko import common
 from jlremote.errors import Authentication
 from jlremote.ssh.config.destination import Destination, LoginRules
 from jlremote.ssh.login.credentials import Credentials, RefusedSecrets, password_account
-from jlremote.ssh.login.methods import log_in
+from jlremote.ssh.login.methods import Login
 from jlremote.ssh.login.user_authentication import Challenge, Outcome, UserAuthentication
 from jlremote.ssh.wire_format import string
 from tests.login.keychain import MemoryKeychain
@@ -44,10 +44,8 @@ class Server:
     expired: bool = False
     sent: list[Any] = field(default_factory=list)
 
-    def begin(self) -> None:
+    def begin(self) -> Outcome:
         self.sent.append("begin")
-
-    def none(self) -> Outcome:
         return Outcome(success=False, methods=self.methods)
 
     def password(self, password: str) -> Outcome:
@@ -96,7 +94,7 @@ def attempt(
     person = Person(list(answers))
     credentials = Credentials(person, keychain, remember, refused or RefusedSecrets())
     wire: Any = server
-    log_in(wire, destination(**rules), credentials, None)
+    Login(wire, destination(**rules), credentials, None).run()
     return person
 
 
@@ -191,11 +189,11 @@ def test_a_success_switches_compression_on_once() -> None:
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:
     with pytest.raises(TimeoutError):
-        asked()[0].none()
+        asked()[0].begin()
 
 
 def test_another_message_than_expected_is_an_error() -> None:
     with pytest.raises(paramiko.SSHException, match="unexpected message 51, not 6"):
         asked((common.MSG_USERAUTH_FAILURE, string(b"password") + b"\0"))[0].begin()
     with pytest.raises(paramiko.SSHException, match="unexpected message 6 during authentication"):
-        asked((common.MSG_SERVICE_ACCEPT, b""))[0].none()
+        asked((common.MSG_SERVICE_ACCEPT, b""), (common.MSG_SERVICE_ACCEPT, b""))[0].begin()
