@@ -31,7 +31,7 @@ from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion
-from jlremote.link.wire.states import State
+from jlremote.link.wire.states import LinkStatus, State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import in_short
 from jlremote.place.host.sudo import by_hand
@@ -41,7 +41,6 @@ from jlremote.text import closest, one_line, printable
 if TYPE_CHECKING:
     from jlremote.laptop.job_records import JobRecord
     from jlremote.laptop.sessions import MountRecord
-    from jlremote.link.wire.status import LinkStatus
 
 # How long a list waits for a link that is reconnecting.
 PATIENCE_SECONDS = 4.0

@@ -18,7 +18,7 @@ from jlremote.agents import mcp_server
 from jlremote.errors import ConnectionRefused
 from jlremote.link.client import dial
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import LinkStatus
+from jlremote.link.wire.states import LinkStatus
 from jlremote.place.host.contract import Completed, Steps
 from tests.adversity.parts import answer
 from tests.adversity.sites import Site, site

@@ -22,7 +22,7 @@ from jlremote.laptop import sessions
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.link_files import LinkFiles
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.listing.session_report import SessionReport
 from jlremote.questions import Asker
 from jlremote.sessions.open import restore

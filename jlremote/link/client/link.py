@@ -18,14 +18,20 @@ from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import DATA, Message
-from jlremote.link.wire.states import LoginShell, login_shell
+from jlremote.link.wire.states import (
+    ForwardStatus,
+    LinkStatus,
+    LoginShell,
+    forward_status,
+    link_status,
+    login_shell,
+)
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import announced, new_marker, run_steps
 from jlremote.questions import Asker, NeverAsks
 
 if TYPE_CHECKING:
     from jlremote.jupyter.endpoint import Endpoint
-    from jlremote.link.wire.status import ForwardStatus, LinkStatus
     from jlremote.place.runtimes.place import Place
 
 
@@ -214,8 +220,6 @@ class Link:
         Raises:
             Busy: the local port is taken.
         """
-        from jlremote.link.wire.status import forward_status
-
         request: Message = {"session": session, "local_port": local_port, "seen": seen}
         return forward_status(self._caller.ask("forward", endpoint=endpoint.to_json(), **request))
 
@@ -225,8 +229,6 @@ class Link:
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Prove the far end of a forward anew; `None` if there is no such forward."""
-        from jlremote.link.wire.status import forward_status
-
         answer = self._caller.ask("check", session=session, port=port)
         return None if answer is None else forward_status(answer)
 
@@ -316,8 +318,6 @@ class Link:
         Raises:
             NoLink: no link runs, and `connect` is false.
         """
-        from jlremote.link.wire.status import link_status
-
         how: Message = {"start": connect, "connect": connect, "patience": patience}
         return link_status(self._caller.ask("status", **how))
 

@@ -14,8 +14,7 @@ from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.session_forward import Ending, Listen, Locate, SessionForward
 from jlremote.link.wire.protocol import bytes_of, text_of
-from jlremote.link.wire.states import Condition
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import Condition, ForwardKey
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.engine.kinds import Engine

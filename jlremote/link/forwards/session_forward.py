@@ -12,8 +12,7 @@ from typing import Any
 from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.endpoint import WARNED_SECONDS, Endpoint
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.wire.states import Condition, State, without_history
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import Condition, ForwardKey, State, without_history
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway

@@ -26,8 +26,7 @@ from jlremote.link.service.operations import OPERATIONS, Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import NotProved, OtherVersion
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import ForwardKey, State
 from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway

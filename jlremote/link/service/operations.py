@@ -18,8 +18,7 @@ from jlremote.link.notices import CellNotices, JobNotices, WatchedJob
 from jlremote.link.service.conversation import Conversation, run
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import ForwardKey, State
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.place import Place

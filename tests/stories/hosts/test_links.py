@@ -17,7 +17,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.protocol import OtherVersion
-from jlremote.link.wire.status import LinkStatus
+from jlremote.link.wire.states import LinkStatus
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import command_line
