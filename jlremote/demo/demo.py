@@ -109,10 +109,8 @@ def _records(config: Path) -> list[sessions.SessionRecord]:
 
 def _session(context: Context) -> SessionReport:
     if find_spec("jupyterlab") is None:
-        raise JlrError(
-            "the demo needs `jupyterlab`, which is not installed here",
-            hint=f"`{beside_jlr('jupyterlab')}`",
-        )
+        text = "the demo needs `jupyterlab`, which is not installed here"
+        raise JlrError(text, hint=f"`{beside_jlr('jupyterlab')}`")
     # The user may have a host `demo` with a session of that name.
     name = HOST if sessions.find(HOST, HOST) is None else f"{HOST}-{secrets.token_hex(3)}"
     try:

@@ -33,8 +33,7 @@ _NO_DESCRIPTORS_PAUSE = 0.2
 class UnixListener:
     """Listens at `path` until it is closed; `serve` gets each client in a thread, and closes it.
 
-    Raises:
-        OSError: the socket cannot be made.
+    Raise `OSError` if the socket cannot be made.
     """
 
     def __init__(self, path: Path, serve: Callable[[socket.socket], None]) -> None:
@@ -96,8 +95,7 @@ class Mounts:
     def add(self, name: str, root: str) -> None:
         """Admit the sshfs of that name, which shows the host's folder `root`; may be repeated.
 
-        Raises:
-            JlrError: the socket cannot be made.
+        Raise `JlrError` if the socket cannot be made.
         """
         with self._lock:
             if self._listener is None and sys.platform != "win32":  # see `admit`

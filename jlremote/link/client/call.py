@@ -68,8 +68,7 @@ class Caller:
     def call(self, operation: str, *, start: bool = True, **arguments: Any) -> Iterator[Call]:
         """Begin an operation of the link; leaving the block hangs up.
 
-        Raises:
-            NoLink: no link runs, and none was to be started.
+        Raise `NoLink` if none runs, and none was to be started.
         """
         request = {"op": operation, "version": __version__, "agent": self.agent_socket, **arguments}
         with ExitStack() as shown:
@@ -104,10 +103,8 @@ class Caller:
                 if "accepted" in next_message(socket, self.files):
                     stack.pop_all()
                     return socket
-        raise Bug(
-            f"the link to `{self.files.host}` ends as soon as it is used",
-            hint=f"its log is {self.files.log}",
-        )
+        text = f"the link to `{self.files.host}` ends as soon as it is used"
+        raise Bug(text, hint=f"its log is {self.files.log}")
 
     def _dial(self, *, start: bool) -> Socket:
         try:
@@ -158,8 +155,7 @@ class Call:
     def messages(self) -> Generator[Message]:
         """Yield the link's messages up to the result, and answer its questions in between.
 
-        Raises:
-            JlrError: what the link reports; `LinkLost` when it breaks off.
+        Raise the `JlrError` that the link reports, and `LinkLost` when it breaks off.
         """
         while True:
             try:
@@ -168,10 +164,8 @@ class Call:
                 message = next_message(self._socket, self._caller.files, self.on_silence)
             except (EOFError, OSError) as gone:
                 files = self._caller.files
-                raise LinkLost(
-                    f"the link to `{files.host}` ended before it answered",
-                    hint=f"try again; its log is {files.log}",
-                ) from gone
+                text = f"the link to `{files.host}` ended before it answered"
+                raise LinkLost(text, hint=f"try again; its log is {files.log}") from gone
             if "connected" in message:
                 self._runs_script = True  # before the link may begin it
                 self.say({"begin": True})

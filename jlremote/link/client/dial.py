@@ -145,10 +145,8 @@ def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> No
                 process.wait()
                 raise from_json(json.loads(said)) from None
             if said != protocol.READY:
-                raise Bug(
-                    f"the link to `{files.host}` did not start (exit status {process.wait()})",
-                    hint=f"its log is {files.log}",
-                ) from None
+                text = f"the link to `{files.host}` did not start (exit status {process.wait()})"
+                raise Bug(text, hint=f"its log is {files.log}") from None
             process.returncode = 0  # no need to wait for it: it outlives the command
 
 

@@ -80,8 +80,7 @@ class Supervisor:
     def wait(self, timeout: float) -> Connection:
         """Wait for a live connection and return it; this neither dials nor asks.
 
-        Raises:
-            JlrError: there is none within `timeout` seconds; the last error, if there was one.
+        Raise the last error, or a `JlrError`, if there is none within `timeout` seconds.
         """
         with self._changed:
             if self._connection is None:

@@ -64,10 +64,8 @@ class Forwards:
     ) -> SessionForward:
         """Forward `local_port` (0 for any) to `endpoint`; on the same port, only redirect.
 
-        The endpoint is proved first, unless it was just `seen` there.
-
-        Raises:
-            Busy: the port is taken.
+        The endpoint is proved first, unless it was just `seen` there. Raise `Busy` if the port is
+        taken.
         """
         self.observe(connection, endpoint.place.runtime_name)
         with self._lock:

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, asdict, dataclass, field
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
@@ -76,11 +76,7 @@ class SessionForward:
         return self._listener.local_port
 
     def listen(self, listen: Listen, local_port: int) -> None:
-        """Start to listen.
-
-        Raises:
-            Busy: the port is taken.
-        """
+        """Start to listen; raise `Busy` if the port is taken."""
         listener = listen(local_port, self, self.key)
         listener.start()
         with self._changed:
@@ -225,5 +221,5 @@ class SessionForward:
                 "port": self.port,
                 "local_port": self.local_port,
                 "failure": self._listener.failure,
-                "endpoint": self.endpoint.to_json(),
+                "endpoint": asdict(self.endpoint),
             }

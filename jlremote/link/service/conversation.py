@@ -12,16 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, from_json
-from jlremote.link.wire.protocol import (
-    DATA,
-    PIECES,
-    Message,
-    authenticate_command,
-    bytes_of,
-    plain_socket,
-    receive,
-    send,
-)
+from jlremote.link.wire import protocol
+from jlremote.link.wire.protocol import DATA, PIECES, Message, receive
 from jlremote.questions import Question
 from jlremote.ssh.channels.session_channel import Piece, StdinPieces
 from jlremote.ssh.connection import Connection
@@ -54,12 +46,12 @@ class Conversation:
             NotProved: the other side does not know the secret.
             OSError, EOFError, ValueError: it is gone, or speaks another protocol.
         """
-        authenticate_command(self._socket, secret)
+        protocol.authenticate_command(self._socket, secret)
         self.request = receive(self._socket)
 
     def say(self, message: Message) -> None:
         with self._sending:
-            send(self._socket, message)
+            protocol.send(self._socket, message)
 
     def ask(self, question: Question) -> str:
         """Put a question to the person at the command.
@@ -71,9 +63,8 @@ class Conversation:
         try:
             self.say({"ask": question.kind, "text": question.text, "echo": question.echo})
             if not self._socket.poll(ANSWER_SECONDS):
-                raise NeedsAuthentication(
-                    f"no answer within {ANSWER_SECONDS:g} s", hint="run the command again"
-                )
+                late = f"no answer within {ANSWER_SECONDS:g} s"
+                raise NeedsAuthentication(late, hint="run the command again")
             reply = receive(self._socket)
         except (OSError, EOFError, ValueError) as gone:
             raise NeedsAuthentication("the command ended before it answered") from gone
@@ -104,7 +95,7 @@ class Conversation:
         """Send the last message, the result `true`, and return the socket for what follows."""
         self.say({"result": True})
         self.handed_over = True
-        return plain_socket(self._socket)
+        return protocol.plain_socket(self._socket)
 
     def end(self) -> None:
         """Close the socket, unless the thread that waits for the command to hang up does it."""
@@ -125,11 +116,7 @@ class CommandStdin(StdinPieces):
         self._untold = 0
 
     def arrived(self, message: Message) -> None:
-        """Receive the command's next message.
-
-        Raises:
-            ValueError: it is not a piece.
-        """
+        """Receive the command's next message; raise `ValueError` if it is not a piece."""
         if "given" not in message or not isinstance(message.get(DATA), bytes):
             raise ValueError(f"not a piece of stdin: {message.keys()}")
         self.add(message[DATA])
@@ -188,7 +175,7 @@ def run(
 
     try:
         return connection.execute(
-            bytes_of(script),
+            protocol.bytes_of(script),
             pass_on,
             timeout=request.get("timeout"),
             cancelled=cancelled,
@@ -198,10 +185,9 @@ def run(
             variables=variables,
         )
     except TimeoutError as late:
-        raise JlrError(
-            f"the host did not finish within {request.get('timeout'):g} s",
-            hint="`uptime` on the host shows whether it is overloaded",
-        ) from late
+        hint = "`uptime` on the host shows whether it is overloaded"
+        text = f"the host did not finish within {request.get('timeout'):g} s"
+        raise JlrError(text, hint=hint) from late
 
 
 def _say(conversation: Conversation, message: Message) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import json
 import logging
 import multiprocessing.connection as sockets
 import os
@@ -11,7 +12,6 @@ import secrets
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -23,8 +23,9 @@ from filelock import FileLock, Timeout
 from jlremote import __version__
 from jlremote.errors import JlrError
 from jlremote.laptop import paths
+from jlremote.link.connection.backoff import begin_loop
 from jlremote.link.wire.link_files import LinkFiles
-from jlremote.link.wire.protocol import READY, error_line
+from jlremote.link.wire.protocol import READY
 from jlremote.text import printable
 
 IDLE_SECONDS = 600.0
@@ -61,7 +62,9 @@ def main() -> int:
             link_socket.claim(OLD_LINK_SECONDS)  # an older link may just be ending
             listener = link_socket.open()
         except (JlrError, OSError) as trouble:  # of the folder or its disk
-            _say(error_line(trouble))
+            if not isinstance(trouble, JlrError):
+                trouble = JlrError(f"cannot listen: {trouble}")
+            _say(json.dumps(trouble.to_json()).encode("ascii") + b"\n")
         else:
             _say(READY)
             _serve(files, link_socket, listener, folder)
@@ -176,8 +179,7 @@ class LinkSocket:
     def claim(self, seconds: float) -> None:
         """Take the lock that makes this link the only one.
 
-        Raises:
-            JlrError: another link holds it.
+        Raise `JlrError` if another link holds it.
         """
         lock = FileLock(self._files.lock, mode=0o600)
         try:
@@ -206,30 +208,24 @@ class LinkSocket:
 
         def look() -> None:
             files = self._files
-            exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
-            is_ours = _identity(files.lock) == self._claimed
-            if (exist and is_ours) or not wanted():
-                return
-            paths.private_directory(files.lock.parent)
-            try:
-                if not is_ours:
-                    self.claim(0)
-            except JlrError:
-                log.warning("another link has taken over")
-                # An orderly end would remove the other link's socket.
-                os._exit(0)
-            listen(self.open())
-            log.warning("the files were gone; made them again")
-
-        def look_again() -> None:
             while True:
                 time.sleep(LOOK_SECONDS)
+                exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
+                is_ours = _identity(files.lock) == self._claimed
+                if (exist and is_ours) or not wanted():
+                    continue
+                paths.private_directory(files.lock.parent)
                 try:
-                    look()
-                except Exception:
-                    log.exception("commands cannot find this link")
+                    if not is_ours:
+                        self.claim(0)
+                except JlrError:
+                    log.warning("another link has taken over")
+                    # An orderly end would remove the other link's socket.
+                    os._exit(0)
+                listen(self.open())
+                log.warning("the files were gone; made them again")
 
-        threading.Thread(target=look_again, daemon=True).start()
+        begin_loop("files of the link", look)
 
     def close(self) -> None:
         if self._locks:  # else the files are another link's

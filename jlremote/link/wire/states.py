@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import shlex
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -105,10 +104,9 @@ class LoginShell:
         return f"looked for on the PATH of ssh and of the login shell `{self.shell}`{more}"
 
 
-def login_shell(message: Mapping[str, Any]) -> LoginShell:
+def login_shell(message: Message) -> LoginShell:
     """Return the answer of a login shell that a message of the link has."""
-    facts = {name: message[name] for name in LoginShell.__dataclass_fields__}
-    return LoginShell(**facts | {name: tuple(facts[name]) for name in ("path", "finds")})
+    return LoginShell(**message | {name: tuple(message[name]) for name in ("path", "finds")})
 
 
 # A session's name, and a further port of it; `None` for its Jupyter server.
