@@ -15,7 +15,7 @@ from tests.sources import here, known, nodes
 STARTERS = {
     "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
     "laptop.desktop": "osascript: far texts follow the script's name, where no option can be",
-    "link.client.dial": "the link: host and configuration, as typed",
+    "link.client.call": "the link: host and configuration, as typed",
     "mounts.system": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",

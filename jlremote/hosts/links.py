@@ -27,7 +27,7 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
 from jlremote.laptop.typed_place import check_host, is_known_host, known_hosts
-from jlremote.link.client.dial import LinkStuck, NoLink, start_link
+from jlremote.link.client.call import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion

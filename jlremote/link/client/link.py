@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
-from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
-from jlremote.link.client.dial import NoLink
+from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, NoLink, Waiting
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.link.wire import states
 from jlremote.link.wire.link_files import LinkFiles
