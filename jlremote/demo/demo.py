@@ -37,9 +37,7 @@ def demo(context: Context, ready: Callable[[SessionReport], None]) -> None:
 
     `ready` is called with the session once it is up. `KeyboardInterrupt` comes after the clean-up.
 
-    Raises:
-        Busy: another demo of this user runs.
-        JlrError: a part is missing or does not start.
+    Raise `Busy` if this user runs another demo, `JlrError` if a part is missing or does not start.
     """
     if sys.platform == "win32":
         raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")

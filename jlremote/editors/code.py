@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 from jlremote.editors import ssh_config
@@ -58,28 +57,26 @@ def _toolbox_link(name: str, folder: str) -> tuple[str, ...]:
     return (*_LINK_OPENER[1:], link)
 
 
-EDITORS: Mapping[str, Editor] = MappingProxyType(
-    {
-        "vscode": Editor(
-            "VS Code",
-            ("code",),
-            _remote,
-            "install VS Code and then its extension:"
-            " `code --install-extension ms-vscode-remote.remote-ssh`",
-        ),
-        "cursor": Editor("Cursor", ("cursor",), _remote, "install Cursor and its command `cursor`"),
-        "windsurf": Editor(
-            "Windsurf", ("windsurf",), _remote, "install Windsurf and its command `windsurf`"
-        ),
-        "pycharm": Editor(
-            "PyCharm",
-            _LINK_OPENER[:1],
-            _toolbox_link,
-            "install JetBrains Toolbox 2.6 or later, which opens PyCharm on other machines",
-        ),
-        "zed": Editor("Zed", ("zed", "zeditor"), _address, "install Zed and its command `zed`"),
-    }
-)
+EDITORS: Mapping[str, Editor] = {
+    "vscode": Editor(
+        "VS Code",
+        ("code",),
+        _remote,
+        "install VS Code and then its extension:"
+        " `code --install-extension ms-vscode-remote.remote-ssh`",
+    ),
+    "cursor": Editor("Cursor", ("cursor",), _remote, "install Cursor and its command `cursor`"),
+    "windsurf": Editor(
+        "Windsurf", ("windsurf",), _remote, "install Windsurf and its command `windsurf`"
+    ),
+    "pycharm": Editor(
+        "PyCharm",
+        _LINK_OPENER[:1],
+        _toolbox_link,
+        "install JetBrains Toolbox 2.6 or later, which opens PyCharm on other machines",
+    ),
+    "zed": Editor("Zed", ("zed", "zeditor"), _address, "install Zed and its command `zed`"),
+}
 
 
 @dataclass(frozen=True)

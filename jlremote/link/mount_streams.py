@@ -17,7 +17,6 @@ from jlremote.errors import JlrError
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.sftp_streams import SftpStream
 
 log = logging.getLogger(__name__)
@@ -167,11 +166,7 @@ class Mounts:
             return
         self._away_since = None
         self._failed(name, None)
-        self._open(name, connection, local)
-        if name not in self._failures:  # removed meanwhile
-            self._abort(name)
 
-    def _open(self, name: str, connection: Connection, local: socket.socket) -> None:
         def ended(reason: str | None) -> None:
             with self._lock:
                 del self._streams[stream]
@@ -182,6 +177,8 @@ class Mounts:
             self._loop.start_thread("sftp")
             stream = SftpStream(connection, local, self._roots[name], self._loop, ended)
             self._streams[stream] = name
+        if name not in self._failures:  # removed meanwhile
+            self._abort(name)
 
     def _abort(self, name: str) -> None:
         with self._lock:

@@ -75,12 +75,7 @@ class Caller:
     restores: bool = True  # what the last link held, which takes a connection
 
     def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
-        """Return the result of an operation (see `call`).
-
-        Raises:
-            NoLink: no link runs, and none was to be started.
-            JlrError: what the link reports.
-        """
+        """Return the result of an operation (see `call`), or raise what the link reports."""
         with self.call(operation, start=start, **arguments) as call:
             for message in call.messages():
                 if "result" in message:
@@ -240,12 +235,7 @@ class Call:
 
 
 def dial(files: LinkFiles) -> Socket:
-    """Connect to the link.
-
-    Raises:
-        NoLink: no link runs.
-        LinkStuck: a link runs, but does not answer.
-    """
+    """Connect to the link; raise `NoLink` if none runs, `LinkStuck` if it does not answer."""
     try:
         secret = files.key.read_bytes()
         socket = _connected(files.address(secret))
@@ -289,11 +279,8 @@ def next_message(
     """Return the link's next message, and check while it waits that the link answers others.
 
     `on_silence` is called each time that the link has been found to run and still said nothing; an
-    exception from it is passed on.
-
-    Raises:
-        LinkStuck: the link does not answer; its process may be suspended.
-        OSError, EOFError, ValueError: see `receive`.
+    exception from it is passed on. Raise `LinkStuck` if the link does not answer, as one whose
+    process is suspended; for other errors see `receive`.
     """
     while not is_there(socket, SILENCE_SECONDS):
         with suppress(NoLink):  # it is ending, and its last message may be under way
@@ -315,11 +302,9 @@ def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
         )
     if not pid:  # it is in another namespace
         raise LinkStuck(text)
-    raise LinkStuck(
-        f"{text}; its process is {pid}",
-        hint=f"`kill -CONT {pid}` resumes it if it is suspended; else `kill -KILL {pid}`, and"
-        " the next command brings its forwards back",
-    )
+    resume = f"`kill -CONT {pid}` resumes it if it is suspended"
+    end = f"else `kill -KILL {pid}`, and the next command brings its forwards back"
+    raise LinkStuck(f"{text}; its process is {pid}", hint=f"{resume}; {end}")
 
 
 def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:

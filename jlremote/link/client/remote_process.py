@@ -44,9 +44,8 @@ class RemoteProcess:
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """Yield the output as it comes: `stdout` or `stderr`, and the bytes.
 
-        Raises:
-            LinkLost: the connection broke, or this side hung up.
-            JlrError: the shell ended before the script began.
+        Raise `LinkLost` if the connection broke or this side hung up, and `JlrError` if the shell
+        ended before the script began.
         """
         for message in self.messages:
             if "stream" in message:

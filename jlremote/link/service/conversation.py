@@ -42,9 +42,8 @@ class Conversation:
     def greet(self, secret: bytes) -> None:
         """Authenticate each other by the secret, and read the request.
 
-        Raises:
-            NotProved: the other side does not know the secret.
-            OSError, EOFError, ValueError: it is gone, or speaks another protocol.
+        Raise `NotProved` if the other side does not know the secret, and `OSError`, `EOFError` or
+        `ValueError` if it is gone, or speaks another protocol.
         """
         protocol.authenticate_command(self._socket, secret)
         self.request = receive(self._socket)
@@ -56,9 +55,8 @@ class Conversation:
     def ask(self, question: Question) -> str:
         """Put a question to the person at the command.
 
-        Raises:
-            NeedsAuthentication: no answer came in time, or the command has gone.
-            JlrError: the person declined.
+        Raise `NeedsAuthentication` if no answer came in time or the command has gone, and the
+        `JlrError` by which the person declined.
         """
         try:
             self.say({"ask": question.kind, "text": question.text, "echo": question.echo})
@@ -139,9 +137,8 @@ def run(
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
-    Raises:
-        LinkLost: the connection broke, or the command has gone.
-        JlrError: it did not end within the command's limit.
+    Raise `LinkLost` if the connection broke or the command has gone, and `JlrError` if it did not
+    end within the command's limit.
     """
     request = conversation.request
     cancelled, decided = conversation.cancelled, threading.Event()

@@ -13,10 +13,11 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -27,6 +28,9 @@ from jlremote.link.connection.backoff import begin_loop
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import READY
 from jlremote.text import printable
+
+if TYPE_CHECKING:
+    from jlremote.link.service.link_server import LinkServer
 
 IDLE_SECONDS = 600.0
 IDLE_VARIABLE = "JLR_LINK_IDLE"
@@ -67,21 +71,13 @@ def main() -> int:
             _say(json.dumps(trouble.to_json()).encode("ascii") + b"\n")
         else:
             _say(READY)
-            _serve(files, link_socket, listener, folder)
+            # From here on commands can connect; they wait while the SSH library loads.
+            from jlremote.link.service.link_server import assemble
+
+            with assemble(files, folder, idle_seconds=idle_seconds(os.environ)) as server:
+                link_socket.keep_open(server)
+                server.serve(listener, link_socket.secret)
     return 0
-
-
-def _serve(
-    files: LinkFiles, link_socket: LinkSocket, listener: sockets.Listener, folder: Path
-) -> None:
-    # From here on commands can connect; they wait while the SSH library loads.
-    from jlremote.link.service.link_server import assemble
-
-    with assemble(files, folder, idle_seconds=idle_seconds(os.environ)) as server:
-        link_socket.keep_open(
-            lambda another: server.listen(another, link_socket.secret), lambda: server.goes_on
-        )
-        server.serve(listener, link_socket.secret)
 
 
 def idle_seconds(environment: Mapping[str, str]) -> float:
@@ -201,9 +197,7 @@ class LinkSocket:
             self._files.socket.unlink(missing_ok=True)  # left by a link that was killed
         return sockets.Listener(self._files.address(self.secret), backlog=_BACKLOG)
 
-    def keep_open(
-        self, listen: Callable[[sockets.Listener], None], wanted: Callable[[], bool]
-    ) -> None:
+    def keep_open(self, server: LinkServer) -> None:
         """Make lost files again; end the process if another link has taken over."""
 
         def look() -> None:
@@ -212,7 +206,7 @@ class LinkSocket:
                 time.sleep(LOOK_SECONDS)
                 exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
                 is_ours = _identity(files.lock) == self._claimed
-                if (exist and is_ours) or not wanted():
+                if (exist and is_ours) or not server.goes_on:
                     continue
                 paths.private_directory(files.lock.parent)
                 try:
@@ -222,7 +216,7 @@ class LinkSocket:
                     log.warning("another link has taken over")
                     # An orderly end would remove the other link's socket.
                     os._exit(0)
-                listen(self.open())
+                server.listen(self.open(), self.secret)
                 log.warning("the files were gone; made them again")
 
         begin_loop("files of the link", look)

@@ -99,9 +99,8 @@ class LinkServer:
                     served.daemon = True
                     served.start()
                     stack.pop_all()
-            except (
-                Exception
-            ) as error:  # the listener was closed, or no descriptor or thread is left
+            except Exception as error:
+                # The listener was closed, or no descriptor or thread is left.
                 detail = None if isinstance(error, OSError) else error
                 log.info("a command's connection was not accepted: %r", error, exc_info=detail)
                 self._deaf.wait(NO_DESCRIPTORS_PAUSE)

@@ -126,9 +126,7 @@ def write_frame(connection: Socket, *parts: bytes) -> None:
 def read_frame(connection: Socket, most: int) -> bytes | bytearray:
     """Return the next frame, of `most` bytes at most.
 
-    Raises:
-        EOFError: the other side closed.
-        OSError: the other side is gone, or sent more than that.
+    Raise `EOFError` if the other side closed, `OSError` if it is gone or sent more than that.
     """
     if sys.platform == "win32":
         assert not isinstance(connection, plain_sockets.socket)
@@ -194,9 +192,7 @@ class NotProved(Exception):
 def authenticate_command(socket: Socket, secret: bytes) -> None:
     """Let the command prove that it knows the secret, then prove that the link does.
 
-    Raises:
-        NotProved: the command does not know it.
-        OSError, EOFError: the command is gone.
+    Raise `NotProved` if the command does not know it, `OSError` or `EOFError` if it is gone.
     """
     ours = os.urandom(_RANDOM_BYTES)
     write_frame(socket, ours)
@@ -211,9 +207,7 @@ def authenticate_command(socket: Socket, secret: bytes) -> None:
 def authenticate_link(socket: Socket, secret: bytes) -> None:
     """Prove that the command knows the secret, then let the link prove that it does.
 
-    Raises:
-        NotProved: the link does not know it.
-        OSError, EOFError: the link is gone.
+    Raise `NotProved` if the link does not know it, `OSError` or `EOFError` if it is gone.
     """
     theirs, ours = read_frame(socket, _LONGEST_PROOF), os.urandom(_RANDOM_BYTES)
     if len(theirs) != _RANDOM_BYTES:

@@ -177,10 +177,9 @@ def link_status(message: Message) -> LinkStatus:
         replace(f, since=max(f.since, since)) if f.state == State.UP else f
         for f in map(forward_status, message["forwards"])
     )
-    mounts = (MountStatus(**mount) for mount in message["mounts"])
-    notes, work = tuple(message["notes"]), tuple(message["work"])
-    state, detail = message["state"], message["detail"]
-    return LinkStatus(state, since, detail, tuple(forwards), tuple(mounts), notes, work)
+    mounts = tuple(MountStatus(**mount) for mount in message["mounts"])
+    lists = {name: tuple(message[name]) for name in ("notes", "work")}
+    return LinkStatus(**message | lists | {"forwards": tuple(forwards), "mounts": mounts})
 
 
 def forward_status(message: Message) -> ForwardStatus:
