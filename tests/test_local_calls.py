@@ -28,8 +28,7 @@ WRITERS = {
     "link.client.link": "a file of the link, named by a hash (`link.wire.link_files`)",
     "link.mount_streams": "a socket of the link, likewise",
     "link.connection.login_look": "likewise",
-    "link.client.call": "likewise",
-    "link.client.dial": "likewise, and the log of the link or follower (`cli.options.shared`)",
+    "link.client.call": "likewise, and the log of the link or follower (`cli.options.shared`)",
     "link.service.link_process": "likewise; opens the null device, and the link's log",
     "editors.ssh_config": "the user's own file and ours, of fixed names",
     "forwards.browser": "removes redirect files, named by a local port",
@@ -45,7 +44,7 @@ WRITERS = {
 STARTERS = {
     "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
     "laptop.desktop": "osascript: far texts follow the script's name, where no option can be",
-    "link.client.dial": "the link: host and configuration, as typed",
+    "link.client.call": "the link: host and configuration, as typed",
     "mounts.system": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",

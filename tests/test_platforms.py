@@ -61,7 +61,7 @@ DOORS = {
     "laptop.paths": "modes, or access lists; how long a socket's path may be",
     "laptop.secrets": "macOS: which keychains are loaded",
     "laptop.typed_place": "a drive's letter is no host",
-    "link.client.dial": "a pipe, or a socket; how a process leaves its terminal",
+    "link.client.call": "a pipe, or a socket; how a process leaves its terminal",
     "link.connection.liveness": "Linux: the clock of a machine that sleeps",
     "link.service": "limits, signals, a file of a socket",
     "link.mount_streams": "sshfs comes to a socket, or as a command does",

@@ -155,7 +155,7 @@ WITHOUT_A_DOOR = {
     "ssh/forward/place_streams.py": "a port that asyncssh has read",
     "copies/": "facts of files",
     # Between jlr's own processes on this machine, who have proved themselves.
-    "link/client/dial.py": "the link's own words",
+    "link/client/call.py": "the link's own words",
     "link/service/operations.py": "a command's request",
     "link/wire/": "a frame, whose text may have bytes that are not UTF-8",
 }

@@ -37,9 +37,7 @@ def demo(context: Context, ready: Callable[[SessionReport], None]) -> None:
 
     `ready` is called with the session once it is up. `KeyboardInterrupt` comes after the clean-up.
 
-    Raises:
-        Busy: another demo of this user runs.
-        JlrError: a part is missing or does not start.
+    Raise `Busy` if this user runs another demo, `JlrError` if a part is missing or does not start.
     """
     if sys.platform == "win32":
         raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
@@ -109,10 +107,8 @@ def _records(config: Path) -> list[sessions.SessionRecord]:
 
 def _session(context: Context) -> SessionReport:
     if find_spec("jupyterlab") is None:
-        raise JlrError(
-            "the demo needs `jupyterlab`, which is not installed here",
-            hint=f"`{beside_jlr('jupyterlab')}`",
-        )
+        text = "the demo needs `jupyterlab`, which is not installed here"
+        raise JlrError(text, hint=f"`{beside_jlr('jupyterlab')}`")
     # The user may have a host `demo` with a session of that name.
     name = HOST if sessions.find(HOST, HOST) is None else f"{HOST}-{secrets.token_hex(3)}"
     try:

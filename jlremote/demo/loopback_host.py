@@ -251,8 +251,7 @@ def running_server(account: Account, host: asyncssh.SSHKey, user: asyncssh.SSHKe
 def configured_server(name: str, config: Path, account: Account) -> Iterator[int]:
     """Run a server with new keys, and write what `ssh -F CONFIG NAME` needs beside `config`.
 
-    Raises:
-        JlrError: a file cannot be written.
+    Raise `JlrError` if a file cannot be written.
     """
     host, user = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     folder = config.parent

@@ -38,8 +38,7 @@ f"Python {platform.python_version()} on {platform.node()} with {os.cpu_count()} 
 def make(config: Path) -> Path:
     """Make a new temporary folder for a host, with the demo's notebook, and return it.
 
-    Raises:
-        JlrError: it cannot be made.
+    Raise `JlrError` if that fails.
     """
     try:
         folder = Path(mkdtemp(prefix="jlr-demo-"))

@@ -24,7 +24,7 @@ from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, open_socket
 from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import survey
 from jlremote.kernels.execution import ExecRequest, execute_in
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.output.runs import output_of
 from jlremote.output.view import lines_of
 from jlremote.place.host.contract import Completed, attempt, run_script

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 from jlremote.editors import ssh_config
@@ -58,28 +57,26 @@ def _toolbox_link(name: str, folder: str) -> tuple[str, ...]:
     return (*_LINK_OPENER[1:], link)
 
 
-EDITORS: Mapping[str, Editor] = MappingProxyType(
-    {
-        "vscode": Editor(
-            "VS Code",
-            ("code",),
-            _remote,
-            "install VS Code and then its extension:"
-            " `code --install-extension ms-vscode-remote.remote-ssh`",
-        ),
-        "cursor": Editor("Cursor", ("cursor",), _remote, "install Cursor and its command `cursor`"),
-        "windsurf": Editor(
-            "Windsurf", ("windsurf",), _remote, "install Windsurf and its command `windsurf`"
-        ),
-        "pycharm": Editor(
-            "PyCharm",
-            _LINK_OPENER[:1],
-            _toolbox_link,
-            "install JetBrains Toolbox 2.6 or later, which opens PyCharm on other machines",
-        ),
-        "zed": Editor("Zed", ("zed", "zeditor"), _address, "install Zed and its command `zed`"),
-    }
-)
+EDITORS: Mapping[str, Editor] = {
+    "vscode": Editor(
+        "VS Code",
+        ("code",),
+        _remote,
+        "install VS Code and then its extension:"
+        " `code --install-extension ms-vscode-remote.remote-ssh`",
+    ),
+    "cursor": Editor("Cursor", ("cursor",), _remote, "install Cursor and its command `cursor`"),
+    "windsurf": Editor(
+        "Windsurf", ("windsurf",), _remote, "install Windsurf and its command `windsurf`"
+    ),
+    "pycharm": Editor(
+        "PyCharm",
+        _LINK_OPENER[:1],
+        _toolbox_link,
+        "install JetBrains Toolbox 2.6 or later, which opens PyCharm on other machines",
+    ),
+    "zed": Editor("Zed", ("zed", "zeditor"), _address, "install Zed and its command `zed`"),
+}
 
 
 @dataclass(frozen=True)
@@ -117,16 +114,12 @@ def code(
         other = "or choose another editor by `--editor`"
         raise NotFound(f"{kind.title} is not installed here", hint=f"{kind.install}; {other}")
     if not ssh_config.is_installed():
-        raise JlrError(
-            f"ssh does not know `*{SUFFIX}` yet, by which {kind.title} reaches a session",
-            hint="`jlr config ssh install` adds one line to ~/.ssh/config",
-        )
+        text = f"ssh does not know `*{SUFFIX}` yet, by which {kind.title} reaches a session"
+        raise JlrError(text, hint="`jlr config ssh install` adds one line to ~/.ssh/config")
     argv = (program, *arguments)
-    variables = {**os.environ}
-    variables.pop(NOT_FROM_HERE, None)  # an editor's terminals are the person's
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, stdout=_STDERR, env=variables, check=False
-    )
+    # An editor's terminals are the person's.
+    env = {name: value for name, value in os.environ.items() if name != NOT_FROM_HERE}
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=_STDERR, env=env, check=False)
     if done.returncode != 0:
         raise JlrError(f"`{program}` exited with {done.returncode}", hint=kind.install)
     return OpenedFolder(name, folder, command_line(argv), opened=True)
@@ -147,10 +140,8 @@ def _folder(host: Link, place: Place, path: str | None) -> str:
 
 def _ssh_name(place: Place) -> str:
     if place.is_host and place.selector != place.name:
-        raise Usage(
-            f"`{place.name}{SUFFIX}` is a session, so an editor cannot reach the host by that name",
-            hint=f"open the editor's own ssh connection to `{place.name}`",
-        )
+        text = f"`{place.name}{SUFFIX}` is a session, so an editor cannot reach the host by it"
+        raise Usage(text, hint=f"open the editor's own ssh connection to `{place.name}`")
     if place.session is None:
         host, slash, name = place.selector.rpartition("/")
         return f"{name}.{host}{SUFFIX}" if slash else f"{place.selector}{SUFFIX}"

@@ -26,8 +26,7 @@ class EditorKeys:
 def editor_keys() -> EditorKeys:
     """Return the keys; the first call makes them.
 
-    Raises:
-        JlrError: they cannot be written, or others have access to their folder.
+    Raise `JlrError` if they cannot be written, or others have access to their folder.
     """
     folder = paths.private_directory(paths.data_directory() / "ssh")
     keys = EditorKeys(folder)
@@ -36,18 +35,14 @@ def editor_keys() -> EditorKeys:
 
         with FileLock(folder / "lock", mode=0o600):
             if not keys.known_hosts.exists():
-                _make(keys)
+                private, public = _new_pair()
+                paths.write_whole(keys.client, private)
+                paths.write_whole(keys.client_public, public + b" jlr\n")
+                private, public = _new_pair()
+                paths.write_whole(keys.host, private)
+                # The last file: it tells that all are there.
+                paths.write_whole(keys.known_hosts, HOST_ALIAS.encode() + b" " + public + b"\n")
     return keys
-
-
-def _make(keys: EditorKeys) -> None:
-    private, public = _new_pair()
-    paths.write_whole(keys.client, private)
-    paths.write_whole(keys.client_public, public + b" jlr\n")
-    private, public = _new_pair()
-    paths.write_whole(keys.host, private)
-    # The last file: it tells that all are there.
-    paths.write_whole(keys.known_hosts, HOST_ALIAS.encode() + b" " + public + b"\n")
 
 
 def _new_pair() -> tuple[bytes, bytes]:

@@ -20,8 +20,7 @@ from jlremote.selection.session_selection import place_of
 def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     """Connect an ssh client, at two descriptors, with the server for a name below `.jlr`.
 
-    Raises:
-        NotFound: there is no such session, container or host, or the container does not run.
+    Raise `NotFound` if there is no such session, container or host, or the container does not run.
     """
     host, place = place_of(selector_of(name, context.ssh_config), context)
     with host.serve_ssh(place) as link:
@@ -32,9 +31,7 @@ def selector_of(name: str, ssh_config: Path | None) -> str:
     """Return what `cont1.jlr`, `cont1.dgx.jlr` or `dgx.jlr` is to jlr: a session or a host.
 
     Both parts may have dots of their own, so known sessions and hosts tell where the first ends.
-
-    Raises:
-        Usage: several hosts have a session of that name.
+    Raise `Usage` if several hosts have a session of that name.
     """
     words = name.removesuffix(SUFFIX)
     known = sessions.load_all()

@@ -115,8 +115,7 @@ def client_settings() -> list[str]:
 def plain_blocks() -> str:
     """Return a block for each known name, for programs that read no `Include`, `Match` or `%n`.
 
-    Raises:
-        NotFound: no session is known on this laptop.
+    Raise `NotFound` if no session is known on this laptop.
     """
     names = known_names.ssh_names()
     if not names:
@@ -140,8 +139,7 @@ def plain_blocks() -> str:
 def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
     """Write the block to a file of ours and include it in `~/.ssh/config`, once the user agrees.
 
-    Raises:
-        JlrError: a file cannot be read or written, or there is no terminal to ask on.
+    Raise `JlrError` if a file cannot be read or written, or there is no terminal to ask on.
     """
     paths.write_whole(known_names.config_file(), known_names.with_names(block()))
     return _changed("+", asker, show, agreed)
@@ -150,8 +148,7 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
 def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
     """Take our line out of `~/.ssh/config`, and delete our file.
 
-    Raises:
-        JlrError: a file cannot be read or written, or there is no terminal to ask on.
+    Raise `JlrError` if a file cannot be read or written, or there is no terminal to ask on.
     """
     change = _changed("-", asker, show, agreed)
     if change.done and change.line:
@@ -177,10 +174,8 @@ def _changed(sign: str, asker: Asker, show: Callable[[str], None], agreed: bool)
         try:
             answer = asker.ask(Question("confirm", f"Change {file}?"))
         except NeedsAuthentication:
-            raise JlrError(
-                f"`{file}` was not changed: jlr cannot ask here",
-                hint="add `--yes` to do it without a question",
-            ) from None
+            hint = "add `--yes` to do it without a question"
+            raise JlrError(f"`{file}` was not changed: jlr cannot ask here", hint=hint) from None
         if answer != "yes":
             return ConfigChange(file, line, done=False)
     if _read(file) != before:

@@ -9,8 +9,7 @@ from typing import Any
 from jlremote.hosts.links import Unreached
 from jlremote.jupyter.endpoint import hostname, url
 from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus, State
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.times import utc
 

@@ -9,7 +9,7 @@ from jlremote.hosts.links import goes_on
 from jlremote.jupyter.api import Access, IdentityRefused, JupyterApi, NoAnswer
 from jlremote.jupyter.endpoint import hostname
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 
 
 def wait_for_answer(link: Link, forward: ForwardStatus) -> str:

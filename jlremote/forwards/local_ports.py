@@ -19,7 +19,7 @@ from jlremote.jupyter.survey import gone, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortOwner, SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.runtimes.place import of_container
 from jlremote.place.runtimes.table import runtime_named, runtime_of

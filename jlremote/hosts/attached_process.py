@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jlremote.errors import Authentication, HostKeyChanged, LinkLost, Unreachable
-from jlremote.link.client.dial import LinkStuck
+from jlremote.link.client.call import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.text import printable

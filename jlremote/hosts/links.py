@@ -28,11 +28,11 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
 from jlremote.laptop.typed_place import check_host, is_known_host, known_hosts
-from jlremote.link.client.dial import LinkStuck, NoLink, start_link
+from jlremote.link.client.call import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion
-from jlremote.link.wire.states import State
+from jlremote.link.wire.states import LinkStatus, State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import in_short
 from jlremote.place.host.sudo import by_hand
@@ -42,7 +42,6 @@ from jlremote.text import closest, one_line, printable
 if TYPE_CHECKING:
     from jlremote.laptop.job_records import JobRecord
     from jlremote.laptop.sessions import MountRecord
-    from jlremote.link.wire.status import LinkStatus
 
 # How long a list waits for a link that is reconnecting.
 PATIENCE_SECONDS = 4.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -84,17 +84,13 @@ class Endpoint:
             return False
         return target.relay is not None and target.address in LOOPBACK
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the endpoint as it crosses the link's socket, which only its owner can read."""
-        return asdict(self)
-
 
 def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
-    """Return the endpoint that `to_json` described."""
+    """Return the endpoint that `asdict` described, as it crosses the link's socket."""
     server, target = message["server"], message["target"]
     if target is not None:
         relay = target["relay"]
-        target = Target(**{**target, "relay": relay and tuple(relay)})
+        target = Target(**{**target, "relay": None if relay is None else tuple(relay)})
     parts = {"place": Place(**message["place"]), "server": server and Server(**server)}
     return Endpoint(**{**message, **parts, "target": target})
 

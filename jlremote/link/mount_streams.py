@@ -17,7 +17,6 @@ from jlremote.errors import JlrError
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.sftp_streams import SftpStream
 
 log = logging.getLogger(__name__)
@@ -33,8 +32,7 @@ _NO_DESCRIPTORS_PAUSE = 0.2
 class UnixListener:
     """Listens at `path` until it is closed; `serve` gets each client in a thread, and closes it.
 
-    Raises:
-        OSError: the socket cannot be made.
+    Raise `OSError` if the socket cannot be made.
     """
 
     def __init__(self, path: Path, serve: Callable[[socket.socket], None]) -> None:
@@ -96,8 +94,7 @@ class Mounts:
     def add(self, name: str, root: str) -> None:
         """Admit the sshfs of that name, which shows the host's folder `root`; may be repeated.
 
-        Raises:
-            JlrError: the socket cannot be made.
+        Raise `JlrError` if the socket cannot be made.
         """
         with self._lock:
             if self._listener is None and sys.platform != "win32":  # see `admit`
@@ -169,11 +166,7 @@ class Mounts:
             return
         self._away_since = None
         self._failed(name, None)
-        self._open(name, connection, local)
-        if name not in self._failures:  # removed meanwhile
-            self._abort(name)
 
-    def _open(self, name: str, connection: Connection, local: socket.socket) -> None:
         def ended(reason: str | None) -> None:
             with self._lock:
                 del self._streams[stream]
@@ -184,6 +177,8 @@ class Mounts:
             self._loop.start_thread("sftp")
             stream = SftpStream(connection, local, self._roots[name], self._loop, ended)
             self._streams[stream] = name
+        if name not in self._failures:  # removed meanwhile
+            self._abort(name)
 
     def _abort(self, name: str) -> None:
         with self._lock:

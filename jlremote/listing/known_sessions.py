@@ -22,8 +22,7 @@ from jlremote.jupyter.presence import Presence, look
 from jlremote.jupyter.survey import refuse_halted
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.link.wire.states import ForwardStatus, LinkStatus, State
 from jlremote.listing import session_report
 from jlremote.listing.session_report import SessionReport, of_forward, of_record
 from jlremote.place.host.contract import run_script

@@ -11,7 +11,7 @@ from jlremote.forwards.address import Address
 from jlremote.forwards.jupyter_check import access_note
 from jlremote.jupyter.endpoint import time_limit_warning
 from jlremote.laptop.settings.options import NO_CONTAINER
-from jlremote.link.wire.states import State
+from jlremote.link.wire.states import ForwardStatus, State
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.text import joined
 from jlremote.times import utc
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
     from jlremote.jupyter.presence import Present
     from jlremote.laptop.sessions import SessionRecord
-    from jlremote.link.wire.status import ForwardStatus
     from jlremote.mounts.known_mounts import MountReport
     from jlremote.place.host.job import Job
 

@@ -17,8 +17,7 @@ from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus, State
 from jlremote.listing import listing, session_report
 from jlremote.listing.session_report import SessionReport, of_unreached
 from jlremote.place.host.addresses import LOCALHOST

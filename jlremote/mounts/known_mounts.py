@@ -13,8 +13,7 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING, link_of
 from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import LinkStatus
+from jlremote.link.wire.states import LinkStatus, State
 from jlremote.mounts import sshfs
 from jlremote.mounts.system import System, resolved, this_system
 from jlremote.selection.destruction import Destruction, confirm

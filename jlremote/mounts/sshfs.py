@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jlremote.laptop.sessions import MountRecord
-from jlremote.link.client.dial import detached
+from jlremote.link.client.call import detached
 from jlremote.mounts.connector import DOOR_VARIABLE
 from jlremote.mounts.system import refusal
 

@@ -25,7 +25,7 @@ from jlremote.hosts.links import link_to
 from jlremote.hosts.requests import StopRequest, stop_command
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord, StopRecord
-from jlremote.link.client.dial import LinkStuck
+from jlremote.link.client.call import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.link_files import destinations
 from jlremote.questions import Question

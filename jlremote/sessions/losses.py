@@ -14,7 +14,7 @@ from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.mounts import known_mounts
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line

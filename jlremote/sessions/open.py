@@ -20,8 +20,7 @@ from jlremote.jupyter.endpoint import time_limit_warning
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus, State
 from jlremote.selection import session_selection
 
 

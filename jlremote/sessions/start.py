@@ -27,8 +27,7 @@ from jlremote.laptop import paths, sessions
 from jlremote.laptop.record_files import file_name
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus, State
 from jlremote.listing.session_report import SessionReport, of_forward, with_job
 from jlremote.place.host.sudo import by_hand
 from jlremote.place.runtimes.docker.docker_errors import JustCreated

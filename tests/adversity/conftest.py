@@ -16,9 +16,9 @@ from playwright.sync_api import BrowserContext
 
 from jlremote.agents import mcp_server
 from jlremote.errors import ConnectionRefused
-from jlremote.link.client import dial
+from jlremote.link.client import call
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import LinkStatus
+from jlremote.link.wire.states import LinkStatus
 from jlremote.place.host.contract import Completed, Steps
 from tests.adversity.parts import answer
 from tests.adversity.sites import Site, site
@@ -57,7 +57,7 @@ def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     def refuse(*_: object, **__: object) -> None:
         raise ConnectionRefused("nothing listens on port 22 of `dgx`")
 
-    monkeypatch.setattr(dial, "begin", refuse)
+    monkeypatch.setattr(call, "begin", refuse)
     monkeypatch.setattr(mcp_server, "serve", refuse)  # which reads stdin to its end
     remember(("dgx", "cont1"))
     here = laptop / "here"

@@ -14,7 +14,7 @@ from jlremote.forwards import local_ports
 from jlremote.forwards.address import Address, address_of, report
 from jlremote.jupyter.endpoint import Endpoint, hostname
 from jlremote.laptop.sessions import PortOwner, PortRecord, SessionRecord
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.place.host.addresses import own_address
 from tests.adversity.sites import ASK, REGISTER, Site, opened, site
 from tests.link.fakes import new_endpoint, new_server

@@ -18,7 +18,7 @@ from jlremote.cli.completion import shell_answers as shells
 from jlremote.editors import ssh_config as ssh_config_line
 from jlremote.hosts import links
 from jlremote.laptop.known_names import host_names
-from jlremote.link.client import dial
+from jlremote.link.client import call
 from jlremote.questions import NeverAsks
 from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.terminal import Terminal
@@ -175,7 +175,7 @@ def test_a_host_that_is_not_connected_is_not_asked_and_no_link_begins(
     def refuse(*_: object) -> None:
         raise AssertionError("a link was begun")
 
-    monkeypatch.setattr(dial, "start_link", refuse)
+    monkeypatch.setattr(call, "start_link", refuse)
     assert complete("jlr start dgx --image ") == complete("jlr cp dgx:") == []
 
 

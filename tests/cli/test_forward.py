@@ -92,8 +92,8 @@ def test_a_session_is_followed_in_the_background_where_that_is_set(
     answers = {"open.address": (REPORT, ADDRESS), "start.start": REPORT, "restart.restart": REPORT}
     for name, answer in answers.items():
         workflows.will(f"sessions.{name}", answer)
-    workflows.will("link.client.dial.begin", SimpleNamespace())
+    workflows.will("link.client.call.begin", SimpleNamespace())
     assert jlr(*argv.split()).code == 0
-    begun = [(words, how) for name, words, how in workflows.calls if name.endswith("dial.begin")]
+    begun = [(words, how) for name, words, how in workflows.calls if name.endswith("call.begin")]
     words = ("jlremote", "forward", "--auto", "dgx/cont1", "--no-input")
     assert [how["env"]["JLR_BROWSER"] for to, how in begun if to == words] == browsers

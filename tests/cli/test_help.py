@@ -21,7 +21,6 @@ from jlremote.demo import demo
 from jlremote.errors import JlrError
 from jlremote.laptop import job_records
 from jlremote.laptop.job_records import JobRecord
-from jlremote.link.client import dial
 from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.tree import BELOW, COMMANDS, TOP, command, found
 from tests.sources import nodes, parsed
@@ -210,7 +209,7 @@ def desk(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def reached(*_: Any, **__: Any) -> None:
         raise Reached("reached")
 
-    monkeypatch.setattr(dial, "dial", reached)
+    monkeypatch.setattr("jlremote.link.client.call.dial", reached)
     monkeypatch.setattr(demo, "demo", reached)
     monkeypatch.setattr(mcp_server, "serve", reached)
     return laptop

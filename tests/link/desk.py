@@ -19,10 +19,10 @@ from jlremote.hosts.links import link_to
 from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter.api import JupyterApi
 from jlremote.laptop import sessions
-from jlremote.link.client.dial import NoLink
+from jlremote.link.client.call import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.link_files import LinkFiles
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.listing.session_report import SessionReport
 from jlremote.questions import Asker
 from jlremote.sessions.open import restore

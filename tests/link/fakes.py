@@ -17,8 +17,7 @@ from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
-from jlremote.link.wire.states import Condition, State
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import Condition, ForwardKey, State
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.runtimes.place import Place

@@ -18,8 +18,8 @@ import pytest
 
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.hosts.links import begin
-from jlremote.link.client import dial
-from jlremote.link.client.dial import NoLink
+from jlremote.link.client import call
+from jlremote.link.client.call import NoLink
 from jlremote.link.wire.protocol import NotProved, authenticate_link
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
@@ -73,7 +73,7 @@ def test_a_killed_link_comes_back_with_its_sessions_on_their_ports(
     first.wait(PATIENCE)
     # Even of many commands at once none may find the new link without them.
     calls = [Call(lambda: desk.link().status(connect=True)) for _ in range(10)]
-    for status in [call.result() for call in calls]:
+    for status in [each.result() for each in calls]:
         forwards = [status.forward(name) for name in names]
         assert [forward.local_port for forward in forwards if forward] == ports
     assert [desk.server_pid(desk.forward(name)) for name in names] == pids
@@ -90,7 +90,7 @@ def test_forwards_that_a_killed_command_did_not_restore_are_restored_by_the_next
     with pytest.raises(NoLink):
         desk.link().status()
     # A command that ends between the start of the link and the restoring.
-    dial.start_link(desk.files)
+    call.start_link(desk.files)
     assert desk.link().status().forwards == ()
     with within(10):
         assert desk.run("echo here") == "here\n"
@@ -198,8 +198,8 @@ def test_a_stranger_without_the_key_is_told_nothing(file_desk: Desk) -> None:
 def test_a_stopped_link_is_a_clear_error_in_time_and_works_when_it_goes_on(
     file_desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert dial.ANSWER_SECONDS <= 12
-    monkeypatch.setattr(dial, "ANSWER_SECONDS", 1.0)
+    assert call.ANSWER_SECONDS <= 12
+    monkeypatch.setattr(call, "ANSWER_SECONDS", 1.0)
     file_desk.run("true")
     process = file_desk.process()
     process.suspend()

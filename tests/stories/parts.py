@@ -10,8 +10,7 @@ from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.hosts.context import Context
 from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.laptop.sessions import MountRecord
-from jlremote.link.wire.states import LoginShell
-from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
+from jlremote.link.wire.states import ForwardKey, ForwardStatus, LinkStatus, LoginShell
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.questions import Asker, Question
 

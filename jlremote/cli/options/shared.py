@@ -270,7 +270,7 @@ def follow_ports(host: str, name: str) -> None:
     """Begin `jlr forward --auto` in the background, if the command's flags or settings say so."""
     from jlremote.laptop import paths
     from jlremote.laptop.settings import settings
-    from jlremote.link.client.dial import begin
+    from jlremote.link.client.call import begin
 
     given = click.get_current_context().params
     flags = {option: given.get(option.replace("-", "_")) for option in KINDS}

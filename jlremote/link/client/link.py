@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
-from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, Waiting
-from jlremote.link.client.dial import NoLink
+from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain, NoLink, Waiting
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+from jlremote.link.wire import states
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import DATA, Message
-from jlremote.link.wire.states import LoginShell, login_shell
+from jlremote.link.wire.states import ForwardStatus, LinkStatus, LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import announced, new_marker, run_steps
 from jlremote.questions import Asker, NeverAsks
 
 if TYPE_CHECKING:
     from jlremote.jupyter.endpoint import Endpoint
-    from jlremote.link.wire.status import ForwardStatus, LinkStatus
     from jlremote.place.runtimes.place import Place
 
 
@@ -173,9 +172,8 @@ class Link:
     ) -> AbstractContextManager[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
-        Raises:
-            Unproved: the link does not know whether the place runs and may be joined, and the
-                caller has not `checked` that.
+        Raise `Unproved` if the link does not know whether the place runs and may be joined, and the
+        caller has not `checked` that.
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
@@ -197,9 +195,12 @@ class Link:
 
             if script:
                 begun(script)
-            process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
+            messages = call.messages()
+            process = RemoteProcess(messages, marker, call.say)
             try:
-                process.wait_connected()
+                connected = next((each for each in messages if "connected" in each), {})
+                if "script" in connected:
+                    begun(connected["script"])
                 yield process
             finally:
                 process.leave()
@@ -209,15 +210,13 @@ class Link:
     ) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
 
-        The endpoint is proved first, unless the caller has just `seen` it.
-
-        Raises:
-            Busy: the local port is taken.
+        The endpoint is proved first, unless the caller has just `seen` it. Raise `Busy` if the
+        local port is taken.
         """
-        from jlremote.link.wire.status import forward_status
-
         request: Message = {"session": session, "local_port": local_port, "seen": seen}
-        return forward_status(self._caller.ask("forward", endpoint=endpoint.to_json(), **request))
+        return states.forward_status(
+            self._caller.ask("forward", endpoint=asdict(endpoint), **request)
+        )
 
     def unforward(self, session: str, port: int | None = None) -> bool:
         """Release a session's local port; return whether there was a forward. Starts no link."""
@@ -225,10 +224,8 @@ class Link:
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Prove the far end of a forward anew; `None` if there is no such forward."""
-        from jlremote.link.wire.status import forward_status
-
         answer = self._caller.ask("check", session=session, port=port)
-        return None if answer is None else forward_status(answer)
+        return None if answer is None else states.forward_status(answer)
 
     def refusal(self, *to: str | int) -> str | None:
         """Return why the SSH server does not connect to a port, or to a unix socket of a program.
@@ -243,8 +240,8 @@ class Link:
 
         Return its answer, and whether later scripts find more by this call.
         """
-        message = self._caller.ask("login_shell")
-        return login_shell(message), message["new"]
+        answer, is_new = self._caller.ask("login_shell")
+        return states.login_shell(answer), is_new
 
     @property
     def mount_socket(self) -> Path:
@@ -312,14 +309,10 @@ class Link:
         """Return the link's state; `connect` starts the link and brings its connection up first.
 
         A link that is reconnecting gets `patience` seconds for that; `None` means one attempt.
-
-        Raises:
-            NoLink: no link runs, and `connect` is false.
+        Raise `NoLink` if no link runs, and `connect` is false.
         """
-        from jlremote.link.wire.status import link_status
-
         how: Message = {"start": connect, "connect": connect, "patience": patience}
-        return link_status(self._caller.ask("status", **how))
+        return states.link_status(self._caller.ask("status", **how))
 
     def forget(self) -> tuple[str, ...]:
         """Delete the host's entries in the keychain and return their names. Does not connect."""

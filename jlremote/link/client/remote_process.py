@@ -25,15 +25,14 @@ class RemoteProcess:
     """A process that runs over the link; one thread reads it, others may write meanwhile.
 
     Its output begins after the line `marker`, `None` in a terminal. `on_ready` is called when the
-    next piece of stdin may be sent; without it `give` waits for that. `on_script` gets a script
-    that the link made. The exit `status` is known once the iteration has ended.
+    next piece of stdin may be sent; without it `give` waits for that. The exit `status`
+    is known once the iteration has ended.
     """
 
     messages: Iterator[Message]
     marker: str | None
     say: Callable[[Message], None]
     on_ready: Callable[[], None] | None = None
-    on_script: Callable[[str], None] = lambda _: None
     status: int | None = field(default=None, init=False)
     _left: threading.Event = field(default_factory=threading.Event, init=False)
 
@@ -42,22 +41,11 @@ class RemoteProcess:
         # How many pieces may be sent: none until the program and not its shell reads stdin.
         self._credit = threading.Semaphore(PIECES if self.marker is None else 0)
 
-    def wait_connected(self) -> None:
-        """Wait until all questions are answered and the script is about to begin.
-
-        Raises:
-            JlrError: it cannot begin.
-        """
-        connected = next((each for each in self.messages if "connected" in each), {})
-        if "script" in connected:
-            self.on_script(connected["script"])
-
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """Yield the output as it comes: `stdout` or `stderr`, and the bytes.
 
-        Raises:
-            LinkLost: the connection broke, or this side hung up.
-            JlrError: the shell ended before the script began.
+        Raise `LinkLost` if the connection broke or this side hung up, and `JlrError` if the shell
+        ended before the script began.
         """
         for message in self.messages:
             if "stream" in message:

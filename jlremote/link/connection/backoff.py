@@ -9,14 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from jlremote.errors import (
-    ConnectionRefused,
-    ConnectionTimedOut,
-    HungUp,
-    JlrError,
-    NameNotResolved,
-    Unreachable,
-)
+from jlremote import errors
+from jlremote.errors import JlrError
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +51,9 @@ class Backoff:
         """Record that an attempt failed."""
         self._failures, self._losses = self._failures + 1, 0
         # If the server was not reached, another attempt costs it nothing.
-        kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
-        self._hopeful = isinstance(error, kinds) or type(error) is Unreachable
+        kinds = (errors.NameNotResolved, errors.ConnectionRefused, errors.ConnectionTimedOut)
+        unreached = isinstance(error, (*kinds, errors.HungUp))
+        self._hopeful = unreached or type(error) is errors.Unreachable
 
     def hurry(self) -> None:
         """Cut the pause short, but not below a second, because a request waits.

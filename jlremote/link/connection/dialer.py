@@ -131,8 +131,7 @@ class Dialer:
     def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
         """Obtain the password of `sudo`, if a script is going to need it.
 
-        Raises:
-            JlrError: no password is right, or there is no terminal to ask in.
+        Raise `JlrError` if no password is right, or there is no terminal to ask in.
         """
         self._elevation.prepare(ConnectionHost(self._files.host, connection), script, asker)
 

@@ -11,12 +11,8 @@ from jlremote.link.connection.supervisor import IN_BACKGROUND
 from jlremote.place.host import sudo
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.sudo import SUDO_IF_KNOWN
-from jlremote.place.runtimes.engine.engine_errors import (
-    EngineNotPermitted,
-    SudoPasswordNeeded,
-    engine_error,
-    without_password,
-)
+from jlremote.place.runtimes.engine import engine_errors
+from jlremote.place.runtimes.engine.engine_errors import EngineNotPermitted
 from jlremote.place.runtimes.engine.kinds import ENGINES, Engine
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination
@@ -88,6 +84,7 @@ class Elevation:
         credentials = Credentials(asker, self._keychain)
         text = f"password of {self._destination().account} for `{engine.name}`:"
         refused = "`sudo` refused that password"
+        without = engine_errors.without_password(engine)
         try:
             for password in credentials.candidates(account, text, TRIES, refused):
                 if not _is_needed(host, engine, password):
@@ -96,11 +93,11 @@ class Elevation:
                     return password
                 credentials.was_wrong(account, password)
         except NeedsAuthentication as unasked:
-            hint = f"{unasked.hint}; or {without_password(engine)}"
+            hint = f"{unasked.hint}; or {without}"
             raise NeedsAuthentication(unasked.message, hint=hint) from unasked
+        hint = f"it is usually your login password on the host; or {without}"
         raise Authentication(
-            f"cannot run `{engine.name}`: `sudo` refused every password",
-            hint=f"it is usually your login password on the host; or {without_password(engine)}",
+            f"cannot run `{engine.name}`: `sudo` refused every password", hint=hint
         )
 
 
@@ -112,14 +109,13 @@ def _engines(programs: frozenset[str]) -> list[Engine]:
 def _is_needed(host: Host, engine: Engine, password: str | None) -> bool:
     """Return whether `sudo` wants another password than this, or than none.
 
-    Raises:
-        EngineNotPermitted: it takes the password, and refuses the user.
+    Raise `EngineNotPermitted` if it takes the password, and refuses the user.
     """
     program = engine.kind.program
     trial = sudo.trial(program) if password is None else sudo.trial_with(program, password)
     tried = run_script(host, trial)
-    failure = None if tried.status == 0 else engine_error(engine, tried)
-    if isinstance(failure, SudoPasswordNeeded):
+    failure = None if tried.status == 0 else engine_errors.engine_error(engine, tried)
+    if isinstance(failure, engine_errors.SudoPasswordNeeded):
         return True
     if password is not None and isinstance(failure, EngineNotPermitted):
         raise failure

@@ -56,9 +56,8 @@ class Liveness:
                 continue
             if connection.wait_closed(0):
                 return LinkLost(connection.reason or "the connection to the host was closed")
-            return LinkLost(
-                "the host has stopped answering", hint="the network or the host is down"
-            )
+            hint = "the network or the host is down"
+            return LinkLost("the host has stopped answering", hint=hint)
 
     def _disturbed(self, connection: Connection, seconds: float) -> bool:
         """Wait for `seconds` at most; return whether the machine slept or changed networks."""
@@ -121,17 +120,15 @@ def own_addresses() -> Addresses:
     return tuple(found)
 
 
+@dataclass(eq=False)
 class LaptopChanges:
     """The state of the machine when it was last looked at: its sleep and its addresses."""
 
-    def __init__(
-        self,
-        asleep: Callable[[], float] = seconds_asleep,
-        addresses: Callable[[], Addresses] = own_addresses,
-    ) -> None:
-        self._asleep = asleep
-        self._addresses = addresses
-        self._seen = asleep(), addresses()
+    asleep: Callable[[], float] = seconds_asleep
+    addresses: Callable[[], Addresses] = own_addresses
+
+    def __post_init__(self) -> None:
+        self._seen = self.asleep(), self.addresses()
 
     def changed(self) -> bool:
         """Return whether the machine slept or changed networks since the last call.
@@ -140,6 +137,6 @@ class LaptopChanges:
         no reason to try: the same one may come back in time.
         """
         asleep_before, addresses_before = self._seen
-        self._seen = asleep, addresses = self._asleep(), self._addresses()
+        self._seen = asleep, addresses = self.asleep(), self.addresses()
         slept = asleep - asleep_before > _SLEPT_SECONDS
         return slept or (addresses != addresses_before and any(addresses))

@@ -62,8 +62,7 @@ class LoginLook:
     def look(self, host: Host) -> tuple[LoginShell, bool]:
         """Return what the login shell has, and whether later scripts find more by this call.
 
-        Raises:
-            Unreachable: the connection broke meanwhile.
+        Raise `Unreachable` if the connection broke meanwhile.
         """
         with self._asking:
             if self._answer is not None:
@@ -105,10 +104,8 @@ def read(done: Completed, marker: str) -> LoginShell:
     own = f"its login shell `{one_line(shell)}`"
     if not begun or not ended:
         late = done.status in _TIMED_OUT
-        return LoginShell(
-            shell,
-            trouble=f"{own} did not answer within {SECONDS} s" if late else f"{own} gave no answer",
-        )
+        said = f"did not answer within {SECONDS} s" if late else "gave no answer"
+        return LoginShell(shell, trouble=f"{own} {said}")
     their_path, their_engine, *they_find = answer.split("\n")
     named = "" if engine else their_engine
     names = [*map(basename, programs)]
@@ -130,11 +127,7 @@ def _folders(theirs: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _docker_host(text: str) -> str:
-    """Return the address of an engine, in a form that docker reads.
-
-    Raises:
-        Refused: it is in none.
-    """
+    """Return the address of an engine, in a form that docker reads; raise `Refused` for another."""
     if text.startswith("unix://"):
         return f"unix://{absolute_path(text.removeprefix('unix://'))}"
     if not _REMOTE.fullmatch(text):

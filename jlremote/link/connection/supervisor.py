@@ -8,14 +8,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from jlremote.errors import (
-    Authentication,
-    HostKeyChanged,
-    JlrError,
-    LinkLost,
-    NeedsAuthentication,
-    Unreachable,
-)
+from jlremote import errors
+from jlremote.errors import Authentication, JlrError, LinkLost, Unreachable
 from jlremote.link.connection.backoff import Backoff, begin_loop
 from jlremote.link.connection.liveness import Liveness
 from jlremote.link.wire.states import Condition, State, without_history
@@ -59,10 +53,8 @@ class Supervisor:
         """Return the live connection, or make one; the host's questions go to `asker`.
 
         Of many callers only one dials, and the others share its result, unless that needs a person.
-
-        Raises:
-            Authentication: the host refuses the login, or a person must be asked.
-            Unreachable: the host cannot be reached.
+        Raise `Authentication` if the host refuses the login or a person must be asked, and
+        `Unreachable` if the host cannot be reached.
         """
         with self._changed:
             while True:
@@ -72,7 +64,7 @@ class Supervisor:
                     break
                 self._changed.wait_for(lambda: not self._dialing)
                 failed = self._condition.error
-                if failed is not None and not isinstance(failed, NeedsAuthentication):
+                if failed is not None and not isinstance(failed, errors.NeedsAuthentication):
                     raise without_history(failed)
             self._dialing = True
         return self._attempt(asker)
@@ -80,8 +72,7 @@ class Supervisor:
     def wait(self, timeout: float) -> Connection:
         """Wait for a live connection and return it; this neither dials nor asks.
 
-        Raises:
-            JlrError: there is none within `timeout` seconds; the last error, if there was one.
+        Raise the last error, or a `JlrError`, if there is none within `timeout` seconds.
         """
         with self._changed:
             if self._connection is None:
@@ -187,7 +178,7 @@ class Supervisor:
             self.backoff.rest()
             try:
                 self.connection(IN_BACKGROUND)
-            except HostKeyChanged as error:
+            except errors.HostKeyChanged as error:
                 # No secret was sent. Without its VPN a laptop may find another host by that name,
                 # and with the VPN the right one is back.
                 self.backoff.failed(error)

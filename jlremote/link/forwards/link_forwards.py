@@ -14,8 +14,7 @@ from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.session_forward import Ending, Listen, Locate, SessionForward
 from jlremote.link.wire.protocol import bytes_of, text_of
-from jlremote.link.wire.states import Condition
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import Condition, ForwardKey
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.engine.kinds import Engine
@@ -65,10 +64,8 @@ class Forwards:
     ) -> SessionForward:
         """Forward `local_port` (0 for any) to `endpoint`; on the same port, only redirect.
 
-        The endpoint is proved first, unless it was just `seen` there.
-
-        Raises:
-            Busy: the port is taken.
+        The endpoint is proved first, unless it was just `seen` there. Raise `Busy` if the port is
+        taken.
         """
         self.observe(connection, endpoint.place.runtime_name)
         with self._lock:

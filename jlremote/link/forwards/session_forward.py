@@ -6,14 +6,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, asdict, dataclass, field
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.endpoint import WARNED_SECONDS, Endpoint
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.wire.states import Condition, State, without_history
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import Condition, ForwardKey, State, without_history
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
@@ -77,11 +76,7 @@ class SessionForward:
         return self._listener.local_port
 
     def listen(self, listen: Listen, local_port: int) -> None:
-        """Start to listen.
-
-        Raises:
-            Busy: the port is taken.
-        """
+        """Start to listen; raise `Busy` if the port is taken."""
         listener = listen(local_port, self, self.key)
         listener.start()
         with self._changed:
@@ -226,5 +221,5 @@ class SessionForward:
                 "port": self.port,
                 "local_port": self.local_port,
                 "failure": self._listener.failure,
-                "endpoint": self.endpoint.to_json(),
+                "endpoint": asdict(self.endpoint),
             }

@@ -12,16 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, from_json
-from jlremote.link.wire.protocol import (
-    DATA,
-    PIECES,
-    Message,
-    authenticate_command,
-    bytes_of,
-    plain_socket,
-    receive,
-    send,
-)
+from jlremote.link.wire import protocol
+from jlremote.link.wire.protocol import DATA, PIECES, Message, receive
 from jlremote.questions import Question
 from jlremote.ssh.channels.session_channel import Piece, StdinPieces, Stream, Terminal
 from jlremote.ssh.connection import Connection
@@ -49,30 +41,27 @@ class Conversation:
     def greet(self, secret: bytes) -> None:
         """Authenticate each other by the secret, and read the request.
 
-        Raises:
-            NotProved: the other side does not know the secret.
-            OSError, EOFError, ValueError: it is gone, or speaks another protocol.
+        Raise `NotProved` if the other side does not know the secret, and `OSError`, `EOFError` or
+        `ValueError` if it is gone, or speaks another protocol.
         """
-        authenticate_command(self._socket, secret)
+        protocol.authenticate_command(self._socket, secret)
         self.request = receive(self._socket)
 
     def say(self, message: Message) -> None:
         with self._sending:
-            send(self._socket, message)
+            protocol.send(self._socket, message)
 
     def ask(self, question: Question) -> str:
         """Put a question to the person at the command.
 
-        Raises:
-            NeedsAuthentication: no answer came in time, or the command has gone.
-            JlrError: the person declined.
+        Raise `NeedsAuthentication` if no answer came in time or the command has gone, and the
+        `JlrError` by which the person declined.
         """
         try:
             self.say({"ask": question.kind, "text": question.text, "echo": question.echo})
             if not self._socket.poll(ANSWER_SECONDS):
-                raise NeedsAuthentication(
-                    f"no answer within {ANSWER_SECONDS:g} s", hint="run the command again"
-                )
+                late = f"no answer within {ANSWER_SECONDS:g} s"
+                raise NeedsAuthentication(late, hint="run the command again")
             reply = receive(self._socket)
         except (OSError, EOFError, ValueError) as gone:
             raise NeedsAuthentication("the command ended before it answered") from gone
@@ -103,7 +92,7 @@ class Conversation:
         """Send the last message, the result `true`, and return the socket for what follows."""
         self.say({"result": True})
         self.handed_over = True
-        return plain_socket(self._socket)
+        return protocol.plain_socket(self._socket)
 
     def end(self) -> None:
         """Close the socket, unless the thread that waits for the command to hang up does it."""
@@ -124,11 +113,7 @@ class CommandStdin(StdinPieces):
         self._untold = 0
 
     def arrived(self, message: Message) -> None:
-        """Receive the command's next message.
-
-        Raises:
-            ValueError: it is not a piece.
-        """
+        """Receive the command's next message; raise `ValueError` if it is not a piece."""
         if "given" not in message or not isinstance(message.get(DATA), bytes):
             raise ValueError(f"not a piece of stdin: {message.keys()}")
         self.add(message[DATA])
@@ -151,9 +136,8 @@ def run(
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
-    Raises:
-        LinkLost: the connection broke, or the command has gone.
-        JlrError: it did not end within the command's limit.
+    Raise `LinkLost` if the connection broke or the command has gone, and `JlrError` if it did not
+    end within the command's limit.
     """
     request = conversation.request
     cancelled, decided = conversation.cancelled, threading.Event()
@@ -187,7 +171,7 @@ def run(
 
     try:
         return connection.execute(
-            bytes_of(script),
+            protocol.bytes_of(script),
             pass_on,
             timeout=request.get("timeout"),
             cancelled=cancelled,
@@ -197,10 +181,9 @@ def run(
             variables=variables,
         )
     except TimeoutError as late:
-        raise JlrError(
-            f"the host did not finish within {request.get('timeout'):g} s",
-            hint="`uptime` on the host shows whether it is overloaded",
-        ) from late
+        hint = "`uptime` on the host shows whether it is overloaded"
+        text = f"the host did not finish within {request.get('timeout'):g} s"
+        raise JlrError(text, hint=hint) from late
 
 
 def _say(conversation: Conversation, message: Message) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import json
 import logging
 import multiprocessing.connection as sockets
 import os
@@ -11,21 +12,25 @@ import secrets
 import shutil
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from jlremote import __version__
 from jlremote.errors import JlrError
 from jlremote.laptop import paths
+from jlremote.link.connection.backoff import begin_loop
 from jlremote.link.wire.link_files import LinkFiles
-from jlremote.link.wire.protocol import READY, error_line
+from jlremote.link.wire.protocol import READY
 from jlremote.text import printable
+
+if TYPE_CHECKING:
+    from jlremote.link.service.link_server import LinkServer
 
 IDLE_SECONDS = 600.0
 IDLE_VARIABLE = "JLR_LINK_IDLE"
@@ -61,24 +66,18 @@ def main() -> int:
             link_socket.claim(OLD_LINK_SECONDS)  # an older link may just be ending
             listener = link_socket.open()
         except (JlrError, OSError) as trouble:  # of the folder or its disk
-            _say(error_line(trouble))
+            if not isinstance(trouble, JlrError):
+                trouble = JlrError(f"cannot listen: {trouble}")
+            _say(json.dumps(trouble.to_json()).encode("ascii") + b"\n")
         else:
             _say(READY)
-            _serve(files, link_socket, listener, folder)
+            # From here on commands can connect; they wait while the SSH library loads.
+            from jlremote.link.service.link_server import assemble
+
+            with assemble(files, folder, idle_seconds=idle_seconds(os.environ)) as server:
+                link_socket.keep_open(server)
+                server.serve(listener, link_socket.secret)
     return 0
-
-
-def _serve(
-    files: LinkFiles, link_socket: LinkSocket, listener: sockets.Listener, folder: Path
-) -> None:
-    # From here on commands can connect; they wait while the SSH library loads.
-    from jlremote.link.service.link_server import assemble
-
-    with assemble(files, folder, idle_seconds=idle_seconds(os.environ)) as server:
-        link_socket.keep_open(
-            lambda another: server.listen(another, link_socket.secret), lambda: server.goes_on
-        )
-        server.serve(listener, link_socket.secret)
 
 
 def idle_seconds(environment: Mapping[str, str]) -> float:
@@ -176,8 +175,7 @@ class LinkSocket:
     def claim(self, seconds: float) -> None:
         """Take the lock that makes this link the only one.
 
-        Raises:
-            JlrError: another link holds it.
+        Raise `JlrError` if another link holds it.
         """
         lock = FileLock(self._files.lock, mode=0o600)
         try:
@@ -199,37 +197,29 @@ class LinkSocket:
             self._files.socket.unlink(missing_ok=True)  # left by a link that was killed
         return sockets.Listener(self._files.address(self.secret), backlog=_BACKLOG)
 
-    def keep_open(
-        self, listen: Callable[[sockets.Listener], None], wanted: Callable[[], bool]
-    ) -> None:
+    def keep_open(self, server: LinkServer) -> None:
         """Make lost files again; end the process if another link has taken over."""
 
         def look() -> None:
             files = self._files
-            exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
-            is_ours = _identity(files.lock) == self._claimed
-            if (exist and is_ours) or not wanted():
-                return
-            paths.private_directory(files.lock.parent)
-            try:
-                if not is_ours:
-                    self.claim(0)
-            except JlrError:
-                log.warning("another link has taken over")
-                # An orderly end would remove the other link's socket.
-                os._exit(0)
-            listen(self.open())
-            log.warning("the files were gone; made them again")
-
-        def look_again() -> None:
             while True:
                 time.sleep(LOOK_SECONDS)
+                exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
+                is_ours = _identity(files.lock) == self._claimed
+                if (exist and is_ours) or not server.goes_on:
+                    continue
+                paths.private_directory(files.lock.parent)
                 try:
-                    look()
-                except Exception:
-                    log.exception("commands cannot find this link")
+                    if not is_ours:
+                        self.claim(0)
+                except JlrError:
+                    log.warning("another link has taken over")
+                    # An orderly end would remove the other link's socket.
+                    os._exit(0)
+                server.listen(self.open(), self.secret)
+                log.warning("the files were gone; made them again")
 
-        threading.Thread(target=look_again, daemon=True).start()
+        begin_loop("files of the link", look)
 
     def close(self) -> None:
         if self._locks:  # else the files are another link's

@@ -26,8 +26,7 @@ from jlremote.link.service.operations import OPERATIONS, Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import NotProved, OtherVersion
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import ForwardKey, State
 from jlremote.place.runtimes.place import Place
 from jlremote.ssh.connection import Connection
 from jlremote.ssh.forward.connection_router import Gateway
@@ -100,9 +99,8 @@ class LinkServer:
                     served.daemon = True
                     served.start()
                     stack.pop_all()
-            except (
-                Exception
-            ) as error:  # the listener was closed, or no descriptor or thread is left
+            except Exception as error:
+                # The listener was closed, or no descriptor or thread is left.
                 detail = None if isinstance(error, OSError) else error
                 log.info("a command's connection was not accepted: %r", error, exc_info=detail)
                 self._deaf.wait(NO_DESCRIPTORS_PAUSE)

@@ -18,8 +18,7 @@ from jlremote.link.notices import CellNotices, JobNotices, WatchedJob
 from jlremote.link.service.conversation import Conversation, run
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import ForwardKey
+from jlremote.link.wire.states import ForwardKey, State
 from jlremote.place.host.framing import announced
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.place import Place
@@ -124,9 +123,9 @@ class Operations:
         connection = self.supervisor.connection(conversation)
         return connection.refusal(conversation.request["to"], PROOF_SECONDS)
 
-    def login_shell(self, conversation: Conversation) -> Message:
+    def login_shell(self, conversation: Conversation) -> tuple[Message, bool]:
         answer, is_new = self.dialer.login_shell(self.supervisor.connection(conversation))
-        return asdict(answer) | {"new": is_new}
+        return asdict(answer), is_new
 
     def mount(self, conversation: Conversation) -> bool:
         self.supervisor.connection(conversation)
@@ -197,8 +196,7 @@ OPERATIONS = frozenset(name for name in vars(Operations) if not name.startswith(
 def _shell_script(place: Place, request: Message) -> str:
     """Return the script for a request of `jlr shell`.
 
-    Raises:
-        Usage: the runtime has no such option.
+    Raise `Usage` if the runtime has no such option.
     """
     terminal = request["terminal"]
     size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))

@@ -38,8 +38,7 @@ class PlaceForwards:
     async def connect(self, *to: str | int) -> asyncssh.SSHForwarder:
         """Connect to a host and port of the place, or to a path.
 
-        Raises:
-            ChannelOpenError: it is refused there, or the host is not connected.
+        Raise `ChannelOpenError` if it is refused there, or the host is not connected.
         """
         near, far = socket.socketpair()
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()

@@ -15,13 +15,8 @@ from typing import Any
 import asyncssh
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.link.ssh_server.client_connection import (
-    CONNECTION_SECONDS,
-    Connect,
-    PlaceForwards,
-    PlaceSocket,
-    soon,
-)
+from jlremote.link.ssh_server import client_connection
+from jlremote.link.ssh_server.client_connection import Connect, PlaceForwards, PlaceSocket, soon
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host import process_mark
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
@@ -163,7 +158,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
         def send() -> None:
             with suppress(JlrError, TimeoutError):
-                connection = self._connect(CONNECTION_SECONDS)
+                connection = self._connect(client_connection.CONNECTION_SECONDS)
                 connection.execute(script, lambda *_: None, timeout=_SIGNAL_SECONDS)
 
         threading.Thread(target=send, name="ssh-signal", daemon=True).start()
@@ -199,7 +194,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         until = time.monotonic() + _SESSION_SECONDS
         while True:
             try:
-                return self._execute(script, self._connect(CONNECTION_SECONDS))
+                return self._execute(script, self._connect(client_connection.CONNECTION_SECONDS))
             except Busy:
                 if time.monotonic() > until:
                     raise

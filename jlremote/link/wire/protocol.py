@@ -45,7 +45,7 @@ DATA = "data"
 # With one piece under way each would wait for two processes to wake up.
 PIECES = 8
 
-# What a new link says on its stdout once it listens; else it says `error_line`.
+# What a new link says on its stdout once it listens; else an error as JSON.
 READY = b"ready\n"
 
 
@@ -57,17 +57,10 @@ class Unproved(JlrError):
     """The link does not know whether a session runs; the command has to ask the host."""
 
 
-def error_line(trouble: Exception) -> bytes:
-    """Return what a new link says if it cannot listen."""
-    error = trouble if isinstance(trouble, JlrError) else JlrError(f"cannot listen: {trouble}")
-    return json.dumps(error.to_json()).encode("ascii") + b"\n"
-
-
 def send(connection: Socket, message: Message) -> None:
     """Send one message, with the bytes at `DATA` if it has any.
 
-    Raises:
-        OSError: the other side is gone.
+    Raise `OSError` if the other side is gone.
     """
     data = message.get(DATA)
     if not isinstance(data, bytes):
@@ -116,11 +109,7 @@ _SIZE = struct.Struct("!i")
 
 
 def write_frame(connection: Socket, *parts: bytes) -> None:
-    """Write one frame, in parts.
-
-    Raises:
-        OSError: the other side is gone.
-    """
+    """Write one frame, in parts; raise `OSError` if the other side is gone."""
     if sys.platform == "win32":
         assert not isinstance(connection, plain_sockets.socket)
         connection.send_bytes(b"".join(parts))
@@ -137,9 +126,7 @@ def write_frame(connection: Socket, *parts: bytes) -> None:
 def read_frame(connection: Socket, most: int) -> bytes | bytearray:
     """Return the next frame, of `most` bytes at most.
 
-    Raises:
-        EOFError: the other side closed.
-        OSError: the other side is gone, or sent more than that.
+    Raise `EOFError` if the other side closed, `OSError` if it is gone or sent more than that.
     """
     if sys.platform == "win32":
         assert not isinstance(connection, plain_sockets.socket)
@@ -205,9 +192,7 @@ class NotProved(Exception):
 def authenticate_command(socket: Socket, secret: bytes) -> None:
     """Let the command prove that it knows the secret, then prove that the link does.
 
-    Raises:
-        NotProved: the command does not know it.
-        OSError, EOFError: the command is gone.
+    Raise `NotProved` if the command does not know it, `OSError` or `EOFError` if it is gone.
     """
     ours = os.urandom(_RANDOM_BYTES)
     write_frame(socket, ours)
@@ -222,9 +207,7 @@ def authenticate_command(socket: Socket, secret: bytes) -> None:
 def authenticate_link(socket: Socket, secret: bytes) -> None:
     """Prove that the command knows the secret, then let the link prove that it does.
 
-    Raises:
-        NotProved: the link does not know it.
-        OSError, EOFError: the link is gone.
+    Raise `NotProved` if the link does not know it, `OSError` or `EOFError` if it is gone.
     """
     theirs, ours = read_frame(socket, _LONGEST_PROOF), os.urandom(_RANDOM_BYTES)
     if len(theirs) != _RANDOM_BYTES:

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import Bug, JlrError, LinkLost, Unreachable
-from jlremote.link.client import call, dial
-from jlremote.link.client.call import Caller
-from jlremote.link.client.dial import LinkStuck, NoLink
+from jlremote.link.client import call
+from jlremote.link.client.call import Caller, LinkStuck, NoLink
 from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import (
@@ -182,9 +181,9 @@ def test_a_command_that_starts_no_link_restores_nothing(files: LinkFiles, link: 
 def test_a_link_that_falls_silent_in_a_conversation_is_told_with_its_process(
     accepts: bool, link: FakeLink, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert dial.SILENCE_SECONDS + dial.ANSWER_SECONDS <= 15
-    monkeypatch.setattr(dial, "ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(dial, "SILENCE_SECONDS", 0.01)
+    assert call.SILENCE_SECONDS + call.ANSWER_SECONDS <= 15
+    monkeypatch.setattr(call, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(call, "SILENCE_SECONDS", 0.01)
     given_up = threading.Event()
 
     def fall_silent(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
@@ -204,7 +203,7 @@ def test_a_link_that_falls_silent_in_a_conversation_is_told_with_its_process(
 def test_a_link_with_another_secret_counts_as_ending(link: FakeLink) -> None:
     link.files.key.write_bytes(b"of an older link")
     with pytest.raises(NoLink, match="is ending"):
-        dial.dial(link.files)
+        call.dial(link.files)
 
 
 MARKER = "jlr-c0ffee"

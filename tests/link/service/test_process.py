@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from jlremote.errors import Bug, JlrError, Unreachable
-from jlremote.link.client.dial import start_link
+from jlremote.link.client.call import start_link
 from jlremote.link.client.link import Link
 from jlremote.link.service import link_process
 from jlremote.link.service.link_process import LinkSocket

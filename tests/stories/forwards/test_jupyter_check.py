@@ -17,7 +17,7 @@ from jlremote.jupyter import api
 from jlremote.jupyter.api import NoAnswer
 from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.link.wire.states import ForwardStatus, LinkStatus
 from jlremote.place.host.addresses import own_address
 from tests.lab.ports import free_port
 from tests.link.fakes import new_endpoint, new_server

@@ -14,10 +14,10 @@ from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.links import Unreached, status_of
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.link.client.dial import LinkStuck
+from jlremote.link.client.call import LinkStuck
 from jlremote.link.client.link import Link, LinkEvents
 from jlremote.link.wire.protocol import OtherVersion
-from jlremote.link.wire.status import LinkStatus
+from jlremote.link.wire.states import LinkStatus
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import command_line

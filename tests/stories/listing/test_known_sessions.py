@@ -14,7 +14,7 @@ from jlremote.hosts.links import connected_status
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.recorder import Recording
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.link.wire.states import ForwardStatus, LinkStatus
 from jlremote.listing import known_sessions
 from jlremote.listing.session_report import SessionReport
 from tests.link.fakes import new_endpoint

@@ -16,7 +16,7 @@ from jlremote.jupyter.api import Access, Kernel
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.listing import known_sessions, listing
 from jlremote.listing.session_report import SessionReport, of_forward, of_record
 from jlremote.mounts import known_mounts

@@ -10,7 +10,7 @@ import pytest
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.link.wire.states import ForwardStatus, LinkStatus
 from jlremote.listing import watch
 from jlremote.listing.session_report import of_forward
 from tests.link.fakes import new_endpoint

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy, Usage
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import LinkStatus, MountStatus
+from jlremote.link.wire.states import LinkStatus, MountStatus, State
 from jlremote.mounts import known_mounts, mount
 from jlremote.mounts.system import Linux
 from tests.stories.parts import RECORD, FakeHost

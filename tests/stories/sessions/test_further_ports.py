@@ -14,7 +14,7 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.place.runtimes.runtime import Container
 from jlremote.sessions import further_ports
 from tests.link.fakes import new_endpoint, new_server

@@ -14,7 +14,7 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord
-from jlremote.link.wire.status import ForwardStatus
+from jlremote.link.wire.states import ForwardStatus
 from jlremote.mounts import known_mounts
 from jlremote.place.host.contract import FIELD, Completed
 from jlremote.place.host.contract import RECORD as RECORD_END
