@@ -346,8 +346,6 @@ def open_socket(
     except (WebSocketException, OSError) as error:
         # The exception of a refused handshake quotes the whole answer.
         reason = str(error).partition("-+-+-")[0].strip() or type(error).__name__
-        raise NoWebSocket(
-            f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}",
-            hint="`jlr logs` may say why",
-        ) from error
+        why = f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}"
+        raise NoWebSocket(why, hint="`jlr logs` may say why") from error
     return KernelSocket(opened)

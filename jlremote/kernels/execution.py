@@ -71,11 +71,8 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
     """Return where cells run, and what they say: the records of each until its end.
 
     The records end with the first cell that fails. Ctrl-C interrupts the cell, a second one leaves
-    it running.
-
-    Raises:
-        Busy: the kernel is busy, or the time is over.
-        JlrError: the kernel ended, or the connection lost what it said.
+    it running. Raise `Busy` if the kernel is busy or the time is over, and `JlrError` if the kernel
+    ended or the connection lost what it said.
     """
     session, api = reached(request.selector, context)
     if request.notebook is None:
@@ -84,10 +81,8 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
         kernel = of_notebook(request.notebook, api)
     place = ExecPlace(session.selector, kernel)
     if kernel.state == "busy" and not request.waits:
-        raise Busy(
-            f"the kernel of `{one_line(kernel.notebook)}` is busy",
-            hint=f"leave out `--no-wait` to wait, or see `jlr output -f {session.selector}`",
-        )
+        hint = f"leave out `--no-wait` to wait, or see `jlr output -f {session.selector}`"
+        raise Busy(f"the kernel of `{one_line(kernel.notebook)}` is busy", hint=hint)
     return place, _Execution(place, api, request, context).records()
 
 
@@ -172,15 +167,11 @@ class _Execution:
             elif (record := self._heard(event)) is not None:
                 yield record
         if self._status == "aborted":
-            raise JlrError(
-                "the kernel did not run the code, as a cell before it failed", hint="run it again"
-            )
+            aborted = "the kernel did not run the code, as a cell before it failed"
+            raise JlrError(aborted, hint="run it again")
         yield self._record("end", {"status": self._status})
         if self._torn:
-            raise JlrError(
-                f"the connection was lost, and perhaps some of what `{self._run}` printed",
-                hint=f"`{self._place.rest(self._run)}` shows what is recorded of it",
-            )
+            raise self._lost(f"perhaps some of what `{self._run}` printed")
 
     def _next(self) -> KernelSocket | Message | JlrError:
         while True:
@@ -201,6 +192,10 @@ class _Execution:
             return JlrError(f"the code was not run: {why}", hint="`jlr logs` may say why")
         shows = f"`{self._place.rest(self._run)}` shows what it printed"
         return JlrError(f"`{self._run}` has ended: {why}", hint=shows)
+
+    def _lost(self, what: str) -> JlrError:
+        shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
+        return JlrError(f"the connection was lost, and {what}", hint=shows)
 
     def _connected(self, socket: KernelSocket) -> None:
         self._socket, self._told_loss = socket, False
@@ -239,9 +234,7 @@ class _Execution:
         state = message.content.get("execution_state")
         if message.channel == "shell" and message.request == self._question:
             if self._sent:
-                shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
-                lost = "the connection was lost, and with it how"
-                raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
+                raise self._lost(f"with it how `{self._run}` ended")
             self._send_code()
             self._waits = False
         self._unheard -= 1

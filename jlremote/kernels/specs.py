@@ -52,14 +52,11 @@ class KernelSpec:
 def install(selector: str | None, context: Context, program: str) -> list[KernelSpec]:
     """Write a kernel spec for each kind of kernel of a session; `program` runs as the kernel.
 
-    Raises:
-        JlrError: the session does not answer, or ZeroMQ is not installed here.
+    Raise `JlrError` if the session does not answer, or ZeroMQ is not installed here.
     """
     if find_spec("zmq") is None:
-        raise JlrError(
-            "kernels on this machine need `pyzmq`, which is not installed here",
-            hint=f"`{beside_jlr('pyzmq')}`",
-        )
+        missing = "kernels on this machine need `pyzmq`, which is not installed here"
+        raise JlrError(missing, hint=f"`{beside_jlr('pyzmq')}`")
     record, api = reached(selector, context)
     tell_limits(record, api.server, context)
     kinds = api.kernel_specs()
@@ -86,12 +83,9 @@ def remove(selector: str | None) -> list[KernelSpec]:
         commands = [f"jlr local kernels remove {shlex.quote(owner)}" for owner in owners]
         raise destruction.unnamed("local kernels remove", len(owners), commands)
     if not specs:
-        raise NotFound(
-            f"no kernels are installed for `{selector}`"
-            if selector
-            else "no kernels are installed",
-            hint="`jlr local kernels list` shows the installed ones",
-        )
+        whose = f" for `{selector}`" if selector else ""
+        hint = "`jlr local kernels list` shows the installed ones"
+        raise NotFound(f"no kernels are installed{whose}", hint=hint)
     for spec in specs:
         delete(spec)
     return specs
@@ -122,17 +116,15 @@ def folder() -> Path:
 def write(host: str, session: str, kind: str, far: dict[str, Any], program: str) -> KernelSpec:
     """Write the kernel spec for a kind of kernel; `far` is the content of its own `kernel.json`.
 
-    Raises:
-        JlrError: it cannot be written, or another program has a kernel of that name.
+    Raise `JlrError` if it cannot be written, or another program has a kernel of that name.
     """
     label = hostname(host, session).removesuffix(".localhost")
     name = local_name(f"{label}-{_OTHER.sub('-', kind.lower())}")
     spec = KernelSpec(name, host, session, kind)
     place = folder() / spec.name
     if place.exists() and _read(place) is None:
-        raise JlrError(
-            f"jlr did not make `{place}`", hint=f"`jupyter kernelspec remove {spec.name}`"
-        )
+        hint = f"`jupyter kernelspec remove {spec.name}`"
+        raise JlrError(f"jlr did not make `{place}`", hint=hint)
     words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, _CONNECTION_FILE)
     content = {
         "argv": words,
