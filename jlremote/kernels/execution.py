@@ -231,7 +231,6 @@ class _Execution:
 
     def _heard(self, message: Message) -> Record | None:
         """Follow a message of the kernel; return what is to be told of it."""
-        state = message.content.get("execution_state")
         if message.channel == "shell" and message.request == self._question:
             if self._sent:
                 raise self._lost(f"with it how `{self._run}` ended")
@@ -247,7 +246,7 @@ class _Execution:
         elif message.kind == "execute_reply":
             self._status = str(message.content.get("status"))
         elif message.kind == "status":
-            self._idle = state == "idle"
+            self._idle = message.content.get("execution_state") == "idle"
             self._begun = True
         elif message.kind == "execute_input":
             return self._record("code", {**message.content, "code": self._code})

@@ -33,8 +33,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 # The host would count each try as a failed login.
 _LOGIN_PAUSE = 60.0
 
-Reach = Callable[[], JupyterApi]
-
 
 @dataclass
 class Message:
@@ -76,9 +74,9 @@ class RemoteKernel:
     """
 
     def __init__(
-        self, kernel: str, api: JupyterApi, reach: Reach, wake: Callable[[], None]
+        self, ident: str, api: JupyterApi, reach: Callable[[], JupyterApi], wake: Callable[[], None]
     ) -> None:
-        self.id = kernel
+        self.id = ident
         self.events: queue.Queue[KernelSocket | Message | JlrError] = queue.Queue(_MOST_EVENTS)
         self._api: JupyterApi | None = api
         self._reach = reach
@@ -107,8 +105,7 @@ class RemoteKernel:
             self._reach().interrupt_kernel(self.id)
 
     def _run(self) -> None:
-        pause = _FIRST_PAUSE
-        rest = threading.Event()
+        pause, rest = _FIRST_PAUSE, threading.Event()
         while not self._over:
             try:
                 self._follow()
