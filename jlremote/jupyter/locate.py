@@ -83,7 +83,7 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
         return _locate_server(host, runtime, place, known.server)
     looking = runtime.on_machine(place.name, probe(known.port))
     results = host.run(runtime.survey(place.name, looking))
-    container = same_container(host.name, place, runtime, runtime.read(place.name, results))
+    container = same_container(host.name, place, runtime.read(place.name, results))
     looked = results["inside"]
     if looked.status != 0:
         raise JlrError(f"cannot inspect `{place.name}`: {looked.complaint}")
@@ -95,7 +95,7 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
     wrong = None
     for _ in range(LOOKS):
         surveyed = survey(host, runtime, place.name)
-        container = same_container(host.name, place, runtime, surveyed.container)
+        container = same_container(host.name, place, surveyed.container)
         server = next((one for one in surveyed.servers if one.identity == known.identity), None)
         is_shared = container.on_host_network and not container.in_job
         # On a network that users share, another one may be another user's.
@@ -130,11 +130,9 @@ def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError
     return None if on.sockets else closed
 
 
-def same_container(
-    host: str, place: Place, runtime: Runtime, container: Container | None
-) -> Container:
+def same_container(host: str, place: Place, container: Container | None) -> Container:
     """Return the container if it still runs as when it was located, else raise `JlrError`."""
-    container = refuse_halted(host, place.name, runtime, container)
+    container = refuse_halted(host, place.name, place.runtime, container)
     again = f"start the session again: `jlr start {host} {place.name}`"
     if container.id != place.container_id:  # behind one name may be several machines
         replaced = "the host was replaced by another machine"

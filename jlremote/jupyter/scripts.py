@@ -138,14 +138,10 @@ def runtime_files(runtime: Runtime) -> str:
     return f"{OWN_FILES} {_FOREIGN_FILES}" if runtime.has_containers else OWN_FILES
 
 
-def until_foreign_server(then: str) -> str:
-    """Return shell text that runs `then` if a server runs that jlr did not launch."""
-    # A file that ends in `}` is complete.
-    return (
-        f"for file in {_FOREIGN_FILES}; do\n"
-        f"""  [ ! -e "$file" ] || case $(cat "$file") in *'}}') {then};; esac\n"""
-        "done"
-    )
+# Shell text that exits if a server runs that jlr did not launch; a file that ends in `}` is whole.
+UNLESS_FOREIGN = f"""for file in {_FOREIGN_FILES}; do
+  [ ! -e "$file" ] || case $(cat "$file") in *'}}') exit 1;; esac
+done"""
 
 
 _PROBE = rf"""

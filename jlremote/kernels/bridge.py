@@ -143,15 +143,13 @@ _AWAY_SECONDS = 600.0
 _PAUSE_SECONDS = 5.0
 
 
-def run(
-    selector: str, kind: str, connection_file: Path, ender: tuple[str, ...], context: Context
-) -> None:
-    """Start a kernel of a session, and serve it at the ports of a connection file.
+def run(selector: str, kind: str, file: Path, ender: tuple[str, ...], context: Context) -> None:
+    """Start a kernel of a session, and serve it at the ports of a connection `file`.
 
     `ender` is the command that ends the kernel whose id follows it, once its stdin has ended.
     Without such a session, and once the kernel has ended by itself, it raises `NotFound`.
     """
-    ports, (_, api) = LocalPorts(connection_file), reached(selector, context)
+    ports, (_, api) = LocalPorts(file), reached(selector, context)
     try:
         ident = api.start_kernel(kind)
     except JlrError:
@@ -162,11 +160,9 @@ def run(
     bridge = Bridge(ports, kernel)
     signal.signal(signal.SIGINT, lambda *_: kernel.interrupt())  # as clients send it
     signal.signal(signal.SIGTERM, bridge.end)
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
     argv = (*ender, kernel.id)  # it ends the kernel after this process, also after a kill
-    process = subprocess.Popen(
-        argv, stdin=pipe, stdout=nothing, stderr=nothing, start_new_session=True
-    )
+    process = subprocess.Popen(argv, stdin=pipe, stdout=null, stderr=null, start_new_session=True)
     try:
         bridge.serve()
     finally:

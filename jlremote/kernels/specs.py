@@ -94,9 +94,7 @@ def remove(selector: str | None) -> list[KernelSpec]:
 def listed(selector: str | None) -> list[KernelSpec]:
     """Return the installed kernel specs, by name, of one session or of all."""
     specs = filter(None, map(_read, sorted(folder().glob("*"))))
-    return [
-        spec for spec in specs if selector in (None, spec.session, f"{spec.host}/{spec.session}")
-    ]
+    return [one for one in specs if selector in (None, one.session, f"{one.host}/{one.session}")]
 
 
 def folder() -> Path:
