@@ -108,12 +108,10 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
 def _secret_would_be_in_it(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
     message = f"cannot save `{record.name}`"
     if failed.status == LEFT_THERE:
-        start = engine.shown("start", record.name)
-        return JlrError(
-            f"{message}: a secret of Jupyter would be in the image: {failed.complaint}",
-            hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running "
-            "one",
-        )
+        start = f"`{engine.shown('start', record.name)}` there starts it"
+        hint = f"{start}; jlr keeps the secret out of the image of a running one"
+        why = f"{message}: a secret of Jupyter would be in the image: {failed.complaint}"
+        return JlrError(why, hint=hint)
     memory = engine.shown("exec", record.name, "df", "/dev/shm")  # noqa: S108
     return JlrError(
         f"{message}: Jupyter's token and keys would be in the image, because they cannot be moved "

@@ -232,10 +232,8 @@ def wait_and_probe(
     that server, and fails with `OTHER_ENDED` if that ends instead.
     """
     files, seconds = scripts.runtime_files(runtime), WAIT_SECONDS + patience - LAUNCH_SECONDS
-    return (
-        scripts.session_directory(runtime, name)
-        + f"""\
-umask 077
+    return f"""\
+{scripts.session_directory(runtime, name)}umask 077
 mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
   {{ rm -f "$directory/room"; exit {scripts.NO_FOLDER}; }}
 rm -f "$directory/room"
@@ -275,10 +273,8 @@ while [ "$turns" -lt {seconds * scripts.POLLS_A_SECOND:.0f} ]; do
   turns=$((turns + 1))
   {pause(1 / scripts.POLLS_A_SECOND)}
 done
-"""
-        + f"""[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'\n"""
-        + scripts.probe_here(runtime, name)
-    )
+[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'
+{scripts.probe_here(runtime, name)}"""
 
 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:

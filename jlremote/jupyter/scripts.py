@@ -84,19 +84,20 @@ def probe(runtime: Runtime, name: str) -> str:
     Without a container only the session's own server counts: on a shared host, a server that was
     started by hand serves another purpose. A job's server was probed on its node, by `probe_here`.
     """
-    if runtime.in_jobs:
-        return session_directory(runtime, name) + _PROBED.replace("NAME", shlex.quote(name))
-    return probe_here(runtime, name)
+    if not runtime.in_jobs:
+        return probe_here(runtime, name)
+    return f"""\
+{session_directory(runtime, name)}job={JOBS}/{shlex.quote(name)}
+if [ -e "$job/{PROBE}" ] && [ ! -e "$job/exit" ] && [ ! -e "$job/ending" ]; then
+  cat "$job/{PROBE}"
+else
+{_PROBE.replace("FILES", "")}fi
+"""
 
 
 def probe_here(runtime: Runtime, name: str) -> str:
     """Return the script of `probe` for the machine that has the server's process."""
     return session_directory(runtime, name) + _PROBE.replace("FILES", runtime_files(runtime))
-
-
-def record(runtime: Runtime, name: str, pid: int, called: str) -> str:
-    """Return the script that records what the kernels of a server publish, until that ends."""
-    return session_directory(runtime, name) + recorder.beside(runtime_files(runtime), pid, called)
 
 
 FOREIGN_FOLDERS = (
@@ -170,15 +171,6 @@ printf 'directory{FIELD}%s{RECORD}' "$directory"  # the last: without it, an ans
 """
 
 
-_PROBED = f"""
-job={JOBS}/NAME
-if [ -e "$job/{PROBE}" ] && [ ! -e "$job/exit" ] && [ ! -e "$job/ending" ]; then
-  cat "$job/{PROBE}"
-else
-{_PROBE.replace("FILES", "")}fi
-"""
-
-
 def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: int = 10) -> str:
     """Return the script that waits `patience` seconds for a server to end, then ends it.
 
@@ -222,12 +214,11 @@ def clear(runtime: Runtime, name: str) -> str:
 
     A launch that was abandoned before it began must find its mark in there, which it takes away.
     """
-    if runtime.in_jobs:  # its server ended with the job, on another machine
-        return session_directory(runtime, name) + 'rm -rf "$directory"\n'
-    marked = 'ls "$directory"/abandoned-* >/dev/null 2>&1'
-    settled = wait_while(marked, 3, every=1 / POLLS_A_SECOND)
-    end = settled + await_end(runtime, name) + 'rm -rf "$directory"\n'
-    return session_directory(runtime, name) + end
+    folder, waiting = session_directory(runtime, name), ""
+    if not runtime.in_jobs:  # else its server ended with the job, on another machine
+        marked = 'ls "$directory"/abandoned-* >/dev/null 2>&1'
+        waiting = wait_while(marked, 3, every=1 / POLLS_A_SECOND) + await_end(runtime, name)
+    return f'{folder}{waiting}rm -rf "$directory"\n'
 
 
 def await_end(runtime: Runtime, name: str) -> str:
@@ -245,12 +236,6 @@ def await_end(runtime: Runtime, name: str) -> str:
 
 MOMENT = "\037"
 _STAMP = "+\037%Y-%m-%d %H:%M:%S"
-_OF_JOB = f"""\
-job={JOBS}/NAME
-if [ ! "$1" -nt "$job/command" ] && {{ [ -s "$job/log" ] || [ -s "$job/stderr" ]; }}; then
-  set -- "$job/log" "$job/stderr"
-fi
-"""
 
 
 def show_log(
@@ -273,10 +258,14 @@ def show_log(
         # The second form is that of BSD and macOS.
         moment = f'at={at}\ndate -d "@$at" "{_STAMP}" 2>/dev/null || date -r "$at" "{_STAMP}"\n'
     tail = f'tail -qn {last} {"-F " if follow else ""}"$@" 2>/dev/null'
-    own = _OF_JOB.replace("NAME", shlex.quote(name)) if runtime.in_jobs else ""
-    return (
-        session_directory(runtime, name)
-        + f'set -- "$directory/jupyter.log"\n{own}[ -e "$1" ] || exit 6\n'
-        + moment
-        + (until_hang_up(tail) if follow else f"exec {tail}\n")
-    )
+    of_job = f"""\
+job={JOBS}/{shlex.quote(name)}
+if [ ! "$1" -nt "$job/command" ] && {{ [ -s "$job/log" ] || [ -s "$job/stderr" ]; }}; then
+  set -- "$job/log" "$job/stderr"
+fi
+"""
+    return f"""\
+{session_directory(runtime, name)}set -- "$directory/jupyter.log"
+{of_job if runtime.in_jobs else ""}[ -e "$1" ] || exit 6
+{moment}{until_hang_up(tail) if follow else f"exec {tail}"}
+"""
