@@ -35,7 +35,6 @@ OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for d
 # The longest wait for another launch, and for a Jupyter that a person started.
 _UNDER_WAY_SECONDS = 120
 _STARTING_SECONDS = 60
-_TRIES = 20
 _CLOCK_TICKS = 100  # a second: USER_HZ, the same on all architectures that run containers
 
 # A server's program among the first words of a command line, or a wrapper that will run one: an
@@ -336,7 +335,7 @@ take_lock() {{
   me=$process:$launch
   until lock_held; do
     own=$((number + 1)) tries=$((tries + 1))
-    [ "$tries" -lt {_TRIES} ] || exit 1
+    [ "$tries" -lt 20 ] || exit 1
     ln -s "$me" "$directory/launching-$own" 2>/dev/null || continue
     last_lock
     if [ "$number" = "$own" ]; then

@@ -14,7 +14,7 @@ from jlremote.jupyter.endpoint import Endpoint, Server
 from jlremote.jupyter.survey import gone, refuse_halted, survey
 from jlremote.place.host import addresses
 from jlremote.place.host.addresses import LOCALHOST, Listener, Target
-from jlremote.place.host.contract import FIELD, RECORD, Host
+from jlremote.place.host.contract import Host, records
 from jlremote.place.runtimes.place import Place, of_container
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.untrusted import whole_number
@@ -51,9 +51,8 @@ def probe(port: int) -> str:
 
 def read_listening(output: str) -> Listeners:
     """Read the output of the script of `probe`; raise `JlrError` if it makes no sense."""
-    records = (record.partition(FIELD) for record in output.split(RECORD))
-    facts = {name.strip(): value.strip() for name, _, value in records}
     try:
+        facts = {name.strip(): value.strip() for name, value in records(output)}
         listeners = addresses.read_listeners(facts["listening"])
         # As the kernel does: the nearer address wins, and IPv4 over what also takes IPv4.
         ranked = sorted(listeners, key=lambda each: (each.everywhere, not each.is_ipv4))
@@ -110,8 +109,8 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
         if not known.ours or findings is None or findings.exit_status is not None or findings.ended:
             break
         time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
-    which = f" (process {known.pid})"
-    raise wrong or gone(host.name, container, surveyed.findings if known.ours else None, which)
+    findings = surveyed.findings if known.ours else None
+    raise wrong or gone(host.name, container, findings, f" (process {known.pid})")
 
 
 def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError | None:

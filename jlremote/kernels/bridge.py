@@ -77,13 +77,11 @@ class Bridge:
             self._send(message)
 
     def _send(self, message: Message) -> None:
-        if self._socket is not None:
-            try:
+        with suppress(JlrError):
+            if self._socket is not None:
                 self._socket.send(encoded(message))
-            except JlrError:
-                self._socket = None
-            else:
                 return
+        self._socket = None
         self._outbox.append(message)
 
     def _happened(self, event: KernelSocket | Message | JlrError) -> None:

@@ -31,7 +31,6 @@ from jlremote.times import in_words
 # Jupyter knows a kernel of `jlr exec` by a path, as it knows that of a notebook: so the next
 # command and other laptops find it, and `jlr list` and `jlr output` name it.
 PATH = "jlr-exec"
-END_OF_INPUT = "\x04"  # for which a kernel raises EOFError
 _OUTPUTS = KINDS - {"code", "end", "kernel", "lost"}
 _TURN_SECONDS = 1.0
 _MOST_TRIES = 3  # before the first connection
@@ -265,7 +264,7 @@ class _Execution:
         try:
             typed = self._context.asker.ask(Question("input", prompt, echo=not secret))
         except errors.NeedsAuthentication:
-            typed = END_OF_INPUT
+            typed = "\x04"  # for which a kernel raises EOFError
         except KeyboardInterrupt:
             self._interrupt()
             return

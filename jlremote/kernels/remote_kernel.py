@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from jlremote.errors import Authentication, JlrError, NotFound
@@ -168,7 +168,5 @@ def encoded(message: Message) -> str | bytes:
     if not message.buffers:
         return text
     sent = [text.encode(), *message.buffers]
-    begins = [4 * (len(sent) + 1)]
-    for part in sent[:-1]:
-        begins.append(begins[-1] + len(part))
+    begins = accumulate(map(len, sent[:-1]), initial=4 * (len(sent) + 1))
     return struct.pack(f"!{len(sent) + 1}I", len(sent), *begins) + b"".join(sent)

@@ -30,9 +30,6 @@ from jlremote.untrusted import local_name
 
 _OURS = "jlr"
 _FILE = "kernel.json"
-# What a client puts the path of a new kernel's connection file in place of.
-_CONNECTION_FILE = "{connection_file}"
-_LONGEST_TEXT = 100
 _OTHER = re.compile(r"[^a-z0-9._-]+")
 
 
@@ -123,7 +120,8 @@ def write(host: str, session: str, kind: str, far: dict[str, Any], program: str)
     if place.exists() and _read(place) is None:
         hint = f"`jupyter kernelspec remove {spec.name}`"
         raise JlrError(f"jlr did not make `{place}`", hint=hint)
-    words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, _CONNECTION_FILE)
+    # A client puts the path of a new kernel's connection file in place of the last word.
+    words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, "{connection_file}")
     content = {
         "argv": words,
         "display_name": f"{_words(far, 'display_name', kind)} ({session} on {host})",
@@ -136,7 +134,7 @@ def write(host: str, session: str, kind: str, far: dict[str, Any], program: str)
 
 
 def _words(far: dict[str, Any], key: str, default: str) -> str:
-    return one_line(str(far.get(key, default)))[:_LONGEST_TEXT]
+    return one_line(str(far.get(key, default)))[:100]
 
 
 def delete(spec: KernelSpec) -> None:
