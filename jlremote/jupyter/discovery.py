@@ -31,7 +31,7 @@ PAGES = {
 class Findings:
     """The probe's result."""
 
-    directory: str
+    directory: str  # empty if the probe was cut: then nothing that is missing means "no"
     jupyter: str  # path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty
     exit_status: int | None  # of the server that jlr launched last, `None` if it has not ended
     servers: tuple[Server, ...]  # servers that run, jlr's own first
@@ -40,11 +40,6 @@ class Findings:
     joined: bool = False  # whether a launch waited for a server that another one began
     launcher: str = ""  # the user of the host who launched jlr's server, where that was noted
     recording: Recording = NOT_RECORDED
-
-    @property
-    def whole(self) -> bool:
-        """Whether the probe ran to its end; else nothing that is missing means "no"."""
-        return bool(self.directory)
 
 
 def read_probe(output: str) -> Findings:

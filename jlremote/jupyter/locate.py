@@ -19,20 +19,6 @@ from jlremote.place.runtimes.place import Place, of_container
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.untrusted import whole_number
 
-_PROBE = rf"""
-listening=$({addresses.LISTENING} | grep ':PORT [0-9A-F]*:0000 ')
-set --
-if [ -n "$listening" ]; then
-  for process in /proc/[0-9]*; do
-    [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] && set -- "$@" "$process/fd"
-  done
-fi
-printf 'user\037%s\036' "$(id -u)"
-printf 'python\037%s\036' "$(command -v python3 || command -v python)"
-printf 'listening\037%s\036' "$listening"
-printf 'held\037%s\036' "$([ $# = 0 ] || ls -l "$@" 2>/dev/null | grep 'socket:')"
-"""
-
 
 @dataclass(frozen=True)
 class Listeners:
@@ -46,7 +32,19 @@ class Listeners:
 
 def probe(port: int) -> str:
     """Return the script that prints what listens on `port`."""
-    return _PROBE.replace("PORT", f"{port:04X}")
+    return rf"""
+listening=$({addresses.LISTENING} | grep ':{port:04X} [0-9A-F]*:0000 ')
+set --
+if [ -n "$listening" ]; then
+  for process in /proc/[0-9]*; do
+    [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] && set -- "$@" "$process/fd"
+  done
+fi
+printf 'user\037%s\036' "$(id -u)"
+printf 'python\037%s\036' "$(command -v python3 || command -v python)"
+printf 'listening\037%s\036' "$listening"
+printf 'held\037%s\036' "$([ $# = 0 ] || ls -l "$@" 2>/dev/null | grep 'socket:')"
+"""
 
 
 def read_listening(output: str) -> Listeners:

@@ -53,17 +53,15 @@ def session_directory(runtime: Runtime, name: str) -> str:
     folder = f'directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
     if not runtime.has_containers:
         return folder
-    return f"{variables.PRIVATE} || exit {NO_FOLDER}\n{folder}{_FORMER_FOLDER}"
-
-
-# Where other containers share /tmp, their folders lie there, too: the server must run here.
-_FORMER_FOLDER = """\
+    # Where other containers share /tmp, their folders lie there, too: the server must run here.
+    former = """\
 [ -e "$directory/runtime" ] || for former in "${directory%/*}"/*/runtime/*-[0-9]*.json; do
   number=${former##*-}; former=${former%/*}
   ! tr '\\0' '\\n' 2>/dev/null <"/proc/${number%.json}/environ" |
     grep -qxF "JUPYTER_RUNTIME_DIR=$former" || { directory=${former%/runtime}; break; }
 done 2>/dev/null
 """
+    return f"{variables.PRIVATE} || exit {NO_FOLDER}\n{folder}{former}"
 
 
 def own_servers(runtime: Runtime) -> str:

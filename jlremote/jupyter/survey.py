@@ -99,7 +99,7 @@ def _looked(
             )
         return replace(about, unasked=why), probed.status
     findings = read_probe(probed.stdout)
-    if not findings.whole:
+    if not findings.directory:
         printed = one_line(probed.stdout.strip())
         why = f"the probe printed only `{printed[:80]}`" if printed else "the probe printed nothing"
         return replace(about, unasked=why), 0
