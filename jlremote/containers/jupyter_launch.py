@@ -219,7 +219,7 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
         seconds = launch.LAUNCH_SECONDS
         raise JlrError(f"JupyterLab could not be launched within {seconds} s: {launched.complaint}")
     findings = read_probe(launched.stdout)
-    if launched.status != 0 or not findings.whole:
+    if launched.status != 0 or not findings.directory:
         raise _not_awaited(start, found, launched)
     return findings
 

@@ -102,8 +102,7 @@ def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     inspect = networks.described(engine, name)
     running = command_line(docker.state_argv(engine, name, "Running"))
     last_line = command_line(docker.logs_argv(engine, name, 1, follow=False))
-    other = scripts.until_foreign_server("exit 1")
-    ready = start.runtime.inside(name, waiting.until_ready(other))
+    ready = start.runtime.inside(name, waiting.until_ready(scripts.UNLESS_FOREIGN))
     # A killed `exec` (128 and the signal) ends a moment before the engine knows of the container's.
     until_known = wait_while(f'[ "$ready" -gt 128 ] && [ "$({running})" = true ]', 5)
     return f"""\

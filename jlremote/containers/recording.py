@@ -63,7 +63,8 @@ def _again(name: str) -> str:
 
 # Of two recorders beside a server the second one ends at once.
 def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
-    script = runtime.as_launched(scripts.record(runtime, name, server.pid, server.called))
+    beside = recorder.beside(scripts.runtime_files(runtime), server.pid, server.called)
+    script = runtime.as_launched(scripts.session_directory(runtime, name) + beside)
     if runtime.in_jobs:  # the way to the node stays open: what a step began ends with the step
         run_script(host, processes.detached((*runtime.relay_prefix(name), "sh", "-c", script)))
     else:

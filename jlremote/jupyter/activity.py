@@ -18,11 +18,11 @@ from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.place.host.contract import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.place.host.process_mark import ADOPTER, CARRIER
-from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.remote import sending
 from jlremote.text import one_line
 from jlremote.untrusted import whole_number
 
+# The script; OWNS is shell text that says whether `$process` is one of the session.
 PROCESSES = f"""\
 own=; read -r own </proc/self/cgroup
 plain() {{ {TAKE_OUT} <"$1"; }}
@@ -48,11 +48,6 @@ _LONG_SLEEP = re.compile(r"inf(inity)?|\d{5,}s?|\d+d")
 # In words of what jlr runs there for itself.
 OURS = (sending.MARK, recorder.PROGRAM_FILE)
 _SHOWN = 60
-
-
-def script(runtime: Runtime, container: Container) -> str:
-    """Return the script that prints the processes of a session."""
-    return PROCESSES.replace("OWNS", runtime.owns(container))
 
 
 @dataclass(frozen=True)

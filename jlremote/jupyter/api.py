@@ -125,10 +125,8 @@ class JupyterApi:
 
     def lacks(self, path: str) -> bool:
         """Return whether the server says that there is no file or folder `path` below its root."""
-        from http import HTTPStatus
-
         query = f"api/contents/{quote(path.strip('/'))}?content=0"
-        return self._exchange("GET", query, None)[0].status == HTTPStatus.NOT_FOUND
+        return self._exchange("GET", query, None)[0].status == 404
 
     def kernels(self) -> tuple[Kernel, ...]:
         # Without this `jlr list --watch` would keep an idle server alive.
@@ -346,8 +344,6 @@ def open_socket(
     except (WebSocketException, OSError) as error:
         # The exception of a refused handshake quotes the whole answer.
         reason = str(error).partition("-+-+-")[0].strip() or type(error).__name__
-        raise NoWebSocket(
-            f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}",
-            hint="`jlr logs` may say why",
-        ) from error
+        why = f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}"
+        raise NoWebSocket(why, hint="`jlr logs` may say why") from error
     return KernelSocket(opened)

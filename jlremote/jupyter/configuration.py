@@ -16,8 +16,6 @@ from jlremote.remote import sending
 # The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
 # both ends may be one machine, and not 8888, which every Jupyter tries.
 HOST_PORT = 8988
-JUPYTER_PORT = 8888  # its default, which alone may stand beside a socket
-LOOK_SECONDS = 60  # Jupyter checks as often that its server is idle
 
 _SERVER = """\
 import secrets
@@ -65,9 +63,10 @@ for name in ("LabApp", "JupyterNotebookApp"):
 # warning of tornado's, that the limit cannot be longer than the interval, is of its own pings: it
 # takes these for seconds, and has sent none.)
 PING_INTERVAL, PING_LIMIT = 10_000, 40_000
-_PING = (
+# Tornado's limit is 10 MiB: a longer message, as an answer to `input()`, ends the WebSocket.
+_WEBSOCKETS = (
     f"application.tornado_settings.update(dict(ws_ping_interval={PING_INTERVAL}, "
-    f"ws_ping_timeout={PING_LIMIT}))"
+    f"ws_ping_timeout={PING_LIMIT}, websocket_max_message_size={1 << 28}))"
 )
 
 # What the image or the person has set for another way to the server. The link encrypts, and a
@@ -76,9 +75,6 @@ _REACHED_BY_US = (
     "application.certfile = application.keyfile = application.client_ca = application.sock = ''\n"
     "application.ssl_options = {}"
 )
-
-# Tornado's own limit is 10 MiB: a longer message, as an answer to `input()`, ends the WebSocket.
-_LONG_MESSAGES = f"application.tornado_settings.update(dict(websocket_max_message_size={1 << 28}))"
 
 # Jupyter's own culling knows best what is idle. An open page does not keep an idle kernel: pages
 # stay open overnight while others wait for the GPU. Busy kernels and terminals are never ended, and
@@ -116,7 +112,7 @@ try:
     os.unlink(path)
     if hasattr(JupyterApp.instance(), "sock"):
         application.sock = path
-        application.port = {JUPYTER_PORT}
+        application.port = 8888  # its default, which alone may stand beside a socket
     elif not OR_PORT:
         raise SystemExit("this Jupyter cannot listen on a unix socket: jlr needs jupyter_server "
                          "1.0 or Notebook 6.1, or `--reach tcp`")
@@ -151,12 +147,11 @@ def files(
         "application.allow_remote_access = False",
         f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
         _REACHED_BY_US,
-        _PING,
-        _LONG_MESSAGES,
+        _WEBSOCKETS,
     )
     common = "".join(f"{line}\n" for line in settings)
     if idle_stop:
-        common += _IDLE_STOP.format(idle_stop, min(idle_stop, LOOK_SECONDS))
+        common += _IDLE_STOP.format(idle_stop, min(idle_stop, 60))  # it looks at itself as often
     if socket is not None:
         # On a cluster's node all users of the cluster could connect to a port.
         common += _SOCKET.replace("SOCKET", socket).replace("OR_PORT", str(or_port))
@@ -171,15 +166,11 @@ def files(
     for module, *_ in (*ours, *newer):
         file = importlib.resources.files(__package__) / f"in_server/{module}.py"
         own[f"jlr_{module}.py"] = file.read_text("utf-8")
-    only_newer = "if jupyter_server.version_info[0] >= 2:\n" + textwrap.indent(_run(newer), "    ")
-    return own | {
-        "jupyter_server_config.py": _SERVER
-        + common
-        + _run(ours).replace("PACKAGE", "jupyter_server")
-        + (only_newer if newer else ""),
-        "jupyter_notebook_config.py": _NOTEBOOK
-        + textwrap.indent(common + _run(ours).replace("PACKAGE", "notebook"), "    "),
-    }
+    old = textwrap.indent(common + _run(ours).replace("PACKAGE", "notebook"), "    ")
+    new = _SERVER + common + _run(ours).replace("PACKAGE", "jupyter_server")
+    if newer:
+        new += "if jupyter_server.version_info[0] >= 2:\n" + textwrap.indent(_run(newer), "    ")
+    return own | {"jupyter_server_config.py": new, "jupyter_notebook_config.py": _NOTEBOOK + old}
 
 
 def _run(parts: list[tuple[str, str, str]]) -> str:

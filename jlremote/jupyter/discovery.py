@@ -14,7 +14,7 @@ from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.scripts import SOCKET
 from jlremote.place.host import addresses
 from jlremote.place.host.addresses import LOCALHOST, Listener
-from jlremote.place.host.contract import FIELD, RECORD
+from jlremote.place.host.contract import records
 from jlremote.text import one_line
 from jlremote.untrusted import absolute_path, count, document, whole_number
 
@@ -31,7 +31,7 @@ PAGES = {
 class Findings:
     """The probe's result."""
 
-    directory: str
+    directory: str  # empty if the probe was cut: then nothing that is missing means "no"
     jupyter: str  # path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty
     exit_status: int | None  # of the server that jlr launched last, `None` if it has not ended
     servers: tuple[Server, ...]  # servers that run, jlr's own first
@@ -41,20 +41,15 @@ class Findings:
     launcher: str = ""  # the user of the host who launched jlr's server, where that was noted
     recording: Recording = NOT_RECORDED
 
-    @property
-    def whole(self) -> bool:
-        """Whether the probe ran to its end; else nothing that is missing means "no"."""
-        return bool(self.directory)
-
 
 def read_probe(output: str) -> Findings:
     """Read the probe's output."""
-    records = [record.split(FIELD) for record in output.split(RECORD)]
-    facts = {record[0].strip(): record[1].strip() for record in records if len(record) == 2}
+    printed = records(output)
+    facts = {record[0].strip(): record[1].strip() for record in printed if len(record) == 2}
     said = defaultdict(str, facts)
     listeners = addresses.read_listeners(said["listening"])
     servers: dict[int, Server] = {}
-    for record in records:
+    for record in printed:
         if record[0].strip() == "server":
             # Any program there can write such a file.
             with suppress(ValueError, IndexError, RecursionError):
@@ -69,7 +64,7 @@ def read_probe(output: str) -> Findings:
         said["definition"],
         "joined" in facts,
         one_line(said["launcher"]),
-        recorder.read(next((one for one in records if one[0].strip() == "recorder"), [])),
+        recorder.read(next((one for one in printed if one[0].strip() == "recorder"), [])),
     )
 
 

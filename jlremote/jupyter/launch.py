@@ -35,7 +35,6 @@ OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for d
 # The longest wait for another launch, and for a Jupyter that a person started.
 _UNDER_WAY_SECONDS = 120
 _STARTING_SECONDS = 60
-_TRIES = 20
 _CLOCK_TICKS = 100  # a second: USER_HZ, the same on all architectures that run containers
 
 # A server's program among the first words of a command line, or a wrapper that will run one: an
@@ -232,10 +231,8 @@ def wait_and_probe(
     that server, and fails with `OTHER_ENDED` if that ends instead.
     """
     files, seconds = scripts.runtime_files(runtime), WAIT_SECONDS + patience - LAUNCH_SECONDS
-    return (
-        scripts.session_directory(runtime, name)
-        + f"""\
-umask 077
+    return f"""\
+{scripts.session_directory(runtime, name)}umask 077
 mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
   {{ rm -f "$directory/room"; exit {scripts.NO_FOLDER}; }}
 rm -f "$directory/room"
@@ -275,10 +272,8 @@ while [ "$turns" -lt {seconds * scripts.POLLS_A_SECOND:.0f} ]; do
   turns=$((turns + 1))
   {pause(1 / scripts.POLLS_A_SECOND)}
 done
-"""
-        + f"""[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'\n"""
-        + scripts.probe_here(runtime, name)
-    )
+[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'
+{scripts.probe_here(runtime, name)}"""
 
 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
@@ -340,7 +335,7 @@ take_lock() {{
   me=$process:$launch
   until lock_held; do
     own=$((number + 1)) tries=$((tries + 1))
-    [ "$tries" -lt {_TRIES} ] || exit 1
+    [ "$tries" -lt 20 ] || exit 1
     ln -s "$me" "$directory/launching-$own" 2>/dev/null || continue
     last_lock
     if [ "$number" = "$own" ]; then

@@ -11,31 +11,13 @@ from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.endpoint import Endpoint, Server
-from jlremote.jupyter.survey import (
-    gone,
-    refuse_halted,
-    survey,
-)
+from jlremote.jupyter.survey import gone, refuse_halted, survey
 from jlremote.place.host import addresses
 from jlremote.place.host.addresses import LOCALHOST, Listener, Target
-from jlremote.place.host.contract import FIELD, RECORD, Host
+from jlremote.place.host.contract import Host, records
 from jlremote.place.runtimes.place import Place, of_container
 from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.untrusted import whole_number
-
-_PROBE = rf"""
-listening=$({addresses.LISTENING} | grep ':PORT [0-9A-F]*:0000 ')
-set --
-if [ -n "$listening" ]; then
-  for process in /proc/[0-9]*; do
-    [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] && set -- "$@" "$process/fd"
-  done
-fi
-printf 'user\037%s\036' "$(id -u)"
-printf 'python\037%s\036' "$(command -v python3 || command -v python)"
-printf 'listening\037%s\036' "$listening"
-printf 'held\037%s\036' "$([ $# = 0 ] || ls -l "$@" 2>/dev/null | grep 'socket:')"
-"""
 
 
 @dataclass(frozen=True)
@@ -50,14 +32,25 @@ class Listeners:
 
 def probe(port: int) -> str:
     """Return the script that prints what listens on `port`."""
-    return _PROBE.replace("PORT", f"{port:04X}")
+    return rf"""
+listening=$({addresses.LISTENING} | grep ':{port:04X} [0-9A-F]*:0000 ')
+set --
+if [ -n "$listening" ]; then
+  for process in /proc/[0-9]*; do
+    [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] && set -- "$@" "$process/fd"
+  done
+fi
+printf 'user\037%s\036' "$(id -u)"
+printf 'python\037%s\036' "$(command -v python3 || command -v python)"
+printf 'listening\037%s\036' "$listening"
+printf 'held\037%s\036' "$([ $# = 0 ] || ls -l "$@" 2>/dev/null | grep 'socket:')"
+"""
 
 
 def read_listening(output: str) -> Listeners:
     """Read the output of the script of `probe`; raise `JlrError` if it makes no sense."""
-    records = (record.partition(FIELD) for record in output.split(RECORD))
-    facts = {name.strip(): value.strip() for name, _, value in records}
     try:
+        facts = {name.strip(): value.strip() for name, value in records(output)}
         listeners = addresses.read_listeners(facts["listening"])
         # As the kernel does: the nearer address wins, and IPv4 over what also takes IPv4.
         ranked = sorted(listeners, key=lambda each: (each.everywhere, not each.is_ipv4))
@@ -82,17 +75,24 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
     what `same_container` and `survey.gone` tell; of a further port, that nothing listens there so
     far (state `closed`), or another user's or container's program (`taken`).
     """
-    runtime = known.place.runtime
-    if known.server is None:
-        return _locate_port(host, runtime, known)
-    return _locate_server(host, runtime, known.place, known.server)
+    place, runtime = known.place, known.place.runtime
+    if known.server is not None:
+        return _locate_server(host, runtime, place, known.server)
+    looking = runtime.on_machine(place.name, probe(known.port))
+    results = host.run(runtime.survey(place.name, looking))
+    container = same_container(host.name, place, runtime.read(place.name, results))
+    looked = results["inside"]
+    if looked.status != 0:
+        raise JlrError(f"cannot inspect `{place.name}`: {looked.complaint}")
+    listeners = read_listening(looked.stdout)
+    return replace(known, target=port_target(known, runtime, container, listeners))
 
 
 def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) -> Endpoint:
     wrong = None
     for _ in range(LOOKS):
         surveyed = survey(host, runtime, place.name)
-        container = same_container(host.name, place, runtime, surveyed.container)
+        container = same_container(host.name, place, surveyed.container)
         server = next((one for one in surveyed.servers if one.identity == known.identity), None)
         is_shared = container.on_host_network and not container.in_job
         # On a network that users share, another one may be another user's.
@@ -107,8 +107,8 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
         if not known.ours or findings is None or findings.exit_status is not None or findings.ended:
             break
         time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
-    which = f" (process {known.pid})"
-    raise wrong or gone(host.name, container, surveyed.findings if known.ours else None, which)
+    findings = surveyed.findings if known.ours else None
+    raise wrong or gone(host.name, container, findings, f" (process {known.pid})")
 
 
 def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError | None:
@@ -121,36 +121,19 @@ def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError
         return JlrError(f"cannot see what listens on the node of `{name}`: {looked.complaint}")
     on = read_listening(looked.stdout)
     if any(one.user != on.user for one in on.sockets):
-        return JlrError(
-            f"another user's program listens on port {port} of the node of `{name}`", state="taken"
-        )
-    return (
-        None if on.sockets else JlrError(f"Jupyter of `{name}` no longer listens", state="closed")
-    )
+        taken = f"another user's program listens on port {port} of the node of `{name}`"
+        return JlrError(taken, state="taken")
+    closed = JlrError(f"Jupyter of `{name}` no longer listens", state="closed")
+    return None if on.sockets else closed
 
 
-def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
-    place = known.place
-    looking = runtime.on_machine(place.name, probe(known.port))
-    results = host.run(runtime.survey(place.name, looking))
-    container = same_container(host.name, place, runtime, runtime.read(place.name, results))
-    looked = results["inside"]
-    if looked.status != 0:
-        raise JlrError(f"cannot inspect `{place.name}`: {looked.complaint}")
-    listeners = read_listening(looked.stdout)
-    return replace(known, target=port_target(known, runtime, container, listeners))
-
-
-def same_container(
-    host: str, place: Place, runtime: Runtime, container: Container | None
-) -> Container:
+def same_container(host: str, place: Place, container: Container | None) -> Container:
     """Return the container if it still runs as when it was located, else raise `JlrError`."""
-    container = refuse_halted(host, place.name, runtime, container)
+    container = refuse_halted(host, place.name, place.runtime, container)
     again = f"start the session again: `jlr start {host} {place.name}`"
     if container.id != place.container_id:  # behind one name may be several machines
-        raise NotFound(
-            "the host was replaced by another machine", hint=again, state="container-gone"
-        )
+        replaced = "the host was replaced by another machine"
+        raise NotFound(replaced, hint=again, state="container-gone")
     # A job has a successor of the same name, with the session's local port.
     if container.started_at != place.started_at and not container.in_job:
         what = f"the container `{place.name}`" if place.runtime_name != "none" else "the host"
@@ -188,14 +171,11 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
 def port_target(known: Endpoint, runtime: Runtime, container: Container, on: Listeners) -> Target:
     """Return the way to the first of the listeners on a further port, or raise as `locate` does."""
     if not on.sockets:
-        raise JlrError(
-            f"nothing listens on port {known.port} of `{known.place.name}`",
-            hint="start the program; this address works from then on",
-            state="closed",
-        )
+        hint = "start the program; this address works from then on"
+        nothing = f"nothing listens on port {known.port} of `{known.place.name}`"
+        raise JlrError(nothing, hint=hint, state="closed")
     near = LOCALHOST if on.sockets[0].everywhere else on.sockets[0].address
-    own_network = bool(container.addresses) and LOCALHOST not in container.addresses
-    if own_network:
+    if container.addresses and LOCALHOST not in container.addresses:  # a network of its own
         bound = {socket.address for socket in on.sockets}
         anywhere = any(socket.everywhere for socket in on.sockets)
         reached = next((own for own in container.alone_on if anywhere or own in bound), None)
@@ -228,8 +208,6 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
     if known.on_host and first.user < FIRST_PERSON:
         return
     owner = "another container or program" if runtime.has_containers else "another user's program"
-    raise JlrError(
-        f"{owner} listens on port {known.port}, and not a program of `{known.place.name}`",
-        hint="let your program listen on another port, and forward that one",
-        state="taken",
-    )
+    why = f"{owner} listens on port {known.port}, and not a program of `{known.place.name}`"
+    hint = "let your program listen on another port, and forward that one"
+    raise JlrError(why, hint=hint, state="taken")

@@ -18,9 +18,7 @@ from jlremote.place.runtimes.runtime import WHO
 from jlremote.place.runtimes.table import OF_PROCESSES
 from jlremote.text import is_name
 
-ADMINISTRATOR = ("root", "0")
 HOME = re.compile(r"/(?:home|Users)/([^/]+)")
-HALTED = ("paused", "restarting")
 PROGRAMS = frozenset((*PAGES, "jupyter-server", "jupyter_server", "jupyterhub-singleuser"))
 
 
@@ -77,7 +75,7 @@ def owner(glimpse: ListedContainer) -> str | None:
     homes = [HOME.match(volume.source) for volume in container.volumes]
     likely = (
         _user(glimpse),
-        *(process.user for process in glimpse.processes if process.user not in ADMINISTRATOR),
+        *(process.user for process in glimpse.processes if process.user not in ("root", "0")),
         *(home[1] for home in homes if home),
     )
     return next(filter(None, likely), None)
@@ -98,7 +96,7 @@ def is_session(glimpse: ListedContainer) -> bool:
 
 def _session(engine: Engine, glimpse: ListedContainer) -> Present:
     made, runs = glimpse.container, runs_jupyter(glimpse)
-    halted = glimpse.status if glimpse.status in HALTED else ""
+    halted = glimpse.status if glimpse.status in ("paused", "restarting") else ""
     return Present(made.name, engine.name, runs, made.image, made.gpus, halted)
 
 

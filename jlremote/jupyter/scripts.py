@@ -53,17 +53,15 @@ def session_directory(runtime: Runtime, name: str) -> str:
     folder = f'directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
     if not runtime.has_containers:
         return folder
-    return f"{variables.PRIVATE} || exit {NO_FOLDER}\n{folder}{_FORMER_FOLDER}"
-
-
-# Where other containers share /tmp, their folders lie there, too: the server must run here.
-_FORMER_FOLDER = """\
+    # Where other containers share /tmp, their folders lie there, too: the server must run here.
+    former = """\
 [ -e "$directory/runtime" ] || for former in "${directory%/*}"/*/runtime/*-[0-9]*.json; do
   number=${former##*-}; former=${former%/*}
   ! tr '\\0' '\\n' 2>/dev/null <"/proc/${number%.json}/environ" |
     grep -qxF "JUPYTER_RUNTIME_DIR=$former" || { directory=${former%/runtime}; break; }
 done 2>/dev/null
 """
+    return f"{variables.PRIVATE} || exit {NO_FOLDER}\n{folder}{former}"
 
 
 def own_servers(runtime: Runtime) -> str:
@@ -84,19 +82,20 @@ def probe(runtime: Runtime, name: str) -> str:
     Without a container only the session's own server counts: on a shared host, a server that was
     started by hand serves another purpose. A job's server was probed on its node, by `probe_here`.
     """
-    if runtime.in_jobs:
-        return session_directory(runtime, name) + _PROBED.replace("NAME", shlex.quote(name))
-    return probe_here(runtime, name)
+    if not runtime.in_jobs:
+        return probe_here(runtime, name)
+    return f"""\
+{session_directory(runtime, name)}job={JOBS}/{shlex.quote(name)}
+if [ -e "$job/{PROBE}" ] && [ ! -e "$job/exit" ] && [ ! -e "$job/ending" ]; then
+  cat "$job/{PROBE}"
+else
+{_PROBE.replace("FILES", "")}fi
+"""
 
 
 def probe_here(runtime: Runtime, name: str) -> str:
     """Return the script of `probe` for the machine that has the server's process."""
     return session_directory(runtime, name) + _PROBE.replace("FILES", runtime_files(runtime))
-
-
-def record(runtime: Runtime, name: str, pid: int, called: str) -> str:
-    """Return the script that records what the kernels of a server publish, until that ends."""
-    return session_directory(runtime, name) + recorder.beside(runtime_files(runtime), pid, called)
 
 
 FOREIGN_FOLDERS = (
@@ -138,14 +137,10 @@ def runtime_files(runtime: Runtime) -> str:
     return f"{OWN_FILES} {_FOREIGN_FILES}" if runtime.has_containers else OWN_FILES
 
 
-def until_foreign_server(then: str) -> str:
-    """Return shell text that runs `then` if a server runs that jlr did not launch."""
-    # A file that ends in `}` is complete.
-    return (
-        f"for file in {_FOREIGN_FILES}; do\n"
-        f"""  [ ! -e "$file" ] || case $(cat "$file") in *'}}') {then};; esac\n"""
-        "done"
-    )
+# Shell text that exits if a server runs that jlr did not launch; a file that ends in `}` is whole.
+UNLESS_FOREIGN = f"""for file in {_FOREIGN_FILES}; do
+  [ ! -e "$file" ] || case $(cat "$file") in *'}}') exit 1;; esac
+done"""
 
 
 _PROBE = rf"""
@@ -171,15 +166,6 @@ printf 'launcher{FIELD}%s{RECORD}' "$(cat "$directory/user" 2>/dev/null)"
 printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
 printf 'sockets{FIELD}%s{RECORD}' "$({SOCKETS})"
 printf 'directory{FIELD}%s{RECORD}' "$directory"  # the last: without it, an answer is cut
-"""
-
-
-_PROBED = f"""
-job={JOBS}/NAME
-if [ -e "$job/{PROBE}" ] && [ ! -e "$job/exit" ] && [ ! -e "$job/ending" ]; then
-  cat "$job/{PROBE}"
-else
-{_PROBE.replace("FILES", "")}fi
 """
 
 
@@ -226,12 +212,11 @@ def clear(runtime: Runtime, name: str) -> str:
 
     A launch that was abandoned before it began must find its mark in there, which it takes away.
     """
-    if runtime.in_jobs:  # its server ended with the job, on another machine
-        return session_directory(runtime, name) + 'rm -rf "$directory"\n'
-    marked = 'ls "$directory"/abandoned-* >/dev/null 2>&1'
-    settled = wait_while(marked, 3, every=1 / POLLS_A_SECOND)
-    end = settled + await_end(runtime, name) + 'rm -rf "$directory"\n'
-    return session_directory(runtime, name) + end
+    folder, waiting = session_directory(runtime, name), ""
+    if not runtime.in_jobs:  # else its server ended with the job, on another machine
+        marked = 'ls "$directory"/abandoned-* >/dev/null 2>&1'
+        waiting = wait_while(marked, 3, every=1 / POLLS_A_SECOND) + await_end(runtime, name)
+    return f'{folder}{waiting}rm -rf "$directory"\n'
 
 
 def await_end(runtime: Runtime, name: str) -> str:
@@ -249,12 +234,6 @@ def await_end(runtime: Runtime, name: str) -> str:
 
 MOMENT = "\037"
 _STAMP = "+\037%Y-%m-%d %H:%M:%S"
-_OF_JOB = f"""\
-job={JOBS}/NAME
-if [ ! "$1" -nt "$job/command" ] && {{ [ -s "$job/log" ] || [ -s "$job/stderr" ]; }}; then
-  set -- "$job/log" "$job/stderr"
-fi
-"""
 
 
 def show_log(
@@ -277,10 +256,14 @@ def show_log(
         # The second form is that of BSD and macOS.
         moment = f'at={at}\ndate -d "@$at" "{_STAMP}" 2>/dev/null || date -r "$at" "{_STAMP}"\n'
     tail = f'tail -qn {last} {"-F " if follow else ""}"$@" 2>/dev/null'
-    own = _OF_JOB.replace("NAME", shlex.quote(name)) if runtime.in_jobs else ""
-    return (
-        session_directory(runtime, name)
-        + f'set -- "$directory/jupyter.log"\n{own}[ -e "$1" ] || exit 6\n'
-        + moment
-        + (until_hang_up(tail) if follow else f"exec {tail}\n")
-    )
+    of_job = f"""\
+job={JOBS}/{shlex.quote(name)}
+if [ ! "$1" -nt "$job/command" ] && {{ [ -s "$job/log" ] || [ -s "$job/stderr" ]; }}; then
+  set -- "$job/log" "$job/stderr"
+fi
+"""
+    return f"""\
+{session_directory(runtime, name)}set -- "$directory/jupyter.log"
+{of_job if runtime.in_jobs else ""}[ -e "$1" ] || exit 6
+{moment}{until_hang_up(tail) if follow else f"exec {tail}"}
+"""

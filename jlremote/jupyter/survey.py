@@ -38,11 +38,9 @@ class Survey:
     def servers(self) -> tuple[Server, ...]:
         """The servers that run in it, its own first; `Busy` if they could not be asked for."""
         if self.unasked is not None and self.container is not None:
-            called = self.container.called
-            raise Busy(
-                f"cannot ask what runs in `{called}`: {self.unasked}",
-                hint="the engine runs no program in that container; what runs there goes on",
-            )
+            hint = "the engine runs no program in that container; what runs there goes on"
+            why = f"cannot ask what runs in `{self.container.called}`: {self.unasked}"
+            raise Busy(why, hint=hint)
         return self.findings.servers if self.findings else ()
 
     @property
@@ -101,7 +99,7 @@ def _looked(
             )
         return replace(about, unasked=why), probed.status
     findings = read_probe(probed.stdout)
-    if not findings.whole:
+    if not findings.directory:
         printed = one_line(probed.stdout.strip())
         why = f"the probe printed only `{printed[:80]}`" if printed else "the probe printed nothing"
         return replace(about, unasked=why), 0
@@ -119,40 +117,27 @@ def refuse_halted(host: str, name: str, runtime: Runtime, container: Container |
     """Return the container of a session, or raise an error with its `state` if it does not run."""
     again = f"`jlr start {host} {name}` starts it again"
     if container is None:
-        raise NotFound(
-            f"the container `{name}` is gone: it was removed", hint=again, state="container-gone"
-        )
+        removed = f"the container `{name}` is gone: it was removed"
+        raise NotFound(removed, hint=again, state="container-gone")
+    called = f"the container `{container.called}`"
     if container.paused:
-        unpause = runtime.shown("unpause", container.called)
-        raise NotFound(
-            f"the container `{container.called}` is paused",
-            hint=f"`{unpause}` on the host resumes it",
-            state="paused",
-        )
+        hint = f"`{runtime.shown('unpause', container.called)}` on the host resumes it"
+        raise NotFound(f"{called} is paused", hint=hint, state="paused")
     refuse_without_job(host, name, container)
     if container.restarting:
-        raise NotFound(
-            f"the container `{container.called}` {container.stands}",
-            hint=f"`jlr logs {host}/{name} --container` has what it wrote before it ended",
-            state="restarting",
-        )
+        hint = f"`jlr logs {host}/{name} --container` has what it wrote before it ended"
+        raise NotFound(f"{called} {container.stands}", hint=hint, state="restarting")
     if not container.running:
-        raise NotFound(
-            f"the container `{container.called}` {container.stands}",
-            hint=again,
-            state="container-stopped",
-        )
+        raise NotFound(f"{called} {container.stands}", hint=again, state="container-stopped")
     return container
 
 
 def refuse_without_job(host: str, name: str, container: Container) -> None:
     """Raise an error with the `state` of a session that is to be a job while that does not run."""
     if container.waits:
-        raise JlrError(
-            f"the job {container.job or ''} of `{name}` waits in the queue".replace("  ", " "),
-            hint=f"`jlr start {host} {name}` waits for it and says why it waits",
-            state="queued",
-        )
+        waits = f"the job {container.job or ''} of `{name}` waits in the queue".replace("  ", " ")
+        hint = f"`jlr start {host} {name}` waits for it and says why it waits"
+        raise JlrError(waits, hint=hint, state="queued")
     if container.in_job and not container.running:
         ends = {STOPPED: "stopped", SHUT_DOWN: "stopped", IDLE: "idle-stopped"}
         state = ends.get(container.halt, "job-ended")
@@ -174,11 +159,8 @@ def gone(host: str, container: Container, findings: Findings | None, which: str 
     """
     name = container.name
     if container.starts:
-        return JlrError(
-            f"Jupyter is starting in the job {container.job} of `{name}`",
-            hint=f"`jlr start {host} {name}` waits for it",
-            state="starting",
-        )
+        starts = f"Jupyter is starting in the job {container.job} of `{name}`"
+        return JlrError(starts, hint=f"`jlr start {host} {name}` waits for it", state="starting")
     again = f"`jlr start {host} {name}` starts it again"
     if findings and findings.ended == "idle":
         why = f"Jupyter in `{name}` has ended after its idle time"
@@ -187,11 +169,6 @@ def gone(host: str, container: Container, findings: Findings | None, which: str 
         why = f"Jupyter in `{name}` was stopped, from its page or with `jlr stop`"
         return JlrError(why, hint=again, state="stopped")
     killed = findings is not None and findings.exit_status == KILLED
-    why = "was killed" if killed else "is gone"
-    if killed and container.out_of_memory:
-        why = f"was {container.out_of_memory}"
-    return JlrError(
-        f"the Jupyter server of `{name}`{which} {why}",
-        hint=f"{again}; `jlr logs {host}/{name}` has its log",
-        state="jupyter-dead",
-    )
+    why = f"was {container.out_of_memory or 'killed'}" if killed else "is gone"
+    hint = f"{again}; `jlr logs {host}/{name}` has its log"
+    return JlrError(f"the Jupyter server of `{name}`{which} {why}", hint=hint, state="jupyter-dead")

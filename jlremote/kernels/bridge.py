@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -60,15 +60,9 @@ class Bridge:
                 for _ in range(_EVENTS_A_TURN):
                     self._happened(self._kernel.events.get_nowait())
 
-    def heed_signals(self) -> None:
-        """Let SIGINT interrupt the kernel, as clients send it, and SIGTERM end the bridge."""
-
-        def end(*_: object) -> None:
-            self._over = True
-            self._ports.wake()
-
-        signal.signal(signal.SIGINT, lambda *_: self._kernel.interrupt())
-        signal.signal(signal.SIGTERM, end)
+    def end(self, *_: object) -> None:
+        self._over = True
+        self._ports.wake()
 
     def _from_client(self, message: Message) -> None:
         if message.kind == "shutdown_request":
@@ -83,13 +77,11 @@ class Bridge:
             self._send(message)
 
     def _send(self, message: Message) -> None:
-        if self._socket is not None:
-            try:
+        with suppress(JlrError):
+            if self._socket is not None:
                 self._socket.send(encoded(message))
-            except JlrError:
-                self._socket = None
-            else:
                 return
+        self._socket = None
         self._outbox.append(message)
 
     def _happened(self, event: KernelSocket | Message | JlrError) -> None:
@@ -149,15 +141,13 @@ _AWAY_SECONDS = 600.0
 _PAUSE_SECONDS = 5.0
 
 
-def run(
-    selector: str, kind: str, connection_file: Path, ender: tuple[str, ...], context: Context
-) -> None:
-    """Start a kernel of a session, and serve it at the ports of a connection file.
+def run(selector: str, kind: str, file: Path, ender: tuple[str, ...], context: Context) -> None:
+    """Start a kernel of a session, and serve it at the ports of a connection `file`.
 
     `ender` is the command that ends the kernel whose id follows it, once its stdin has ended.
     Without such a session, and once the kernel has ended by itself, it raises `NotFound`.
     """
-    ports, (_, api) = LocalPorts(connection_file), reached(selector, context)
+    ports, (_, api) = LocalPorts(file), reached(selector, context)
     try:
         ident = api.start_kernel(kind)
     except JlrError:
@@ -166,24 +156,15 @@ def run(
         raise
     kernel = RemoteKernel(ident, api, lambda: reached(selector, context)[1], ports.wake)
     bridge = Bridge(ports, kernel)
-    bridge.heed_signals()
-    with _ended_by((*ender, kernel.id)):
-        try:
-            bridge.serve()
-        finally:
-            ports.close()
-
-
-@contextmanager
-def _ended_by(ender: tuple[str, ...]) -> Iterator[None]:
-    """Start a process that ends the kernel after the end of this one, also after a kill."""
-    nothing = subprocess.DEVNULL
-    process = subprocess.Popen(
-        ender, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True
-    )
+    signal.signal(signal.SIGINT, lambda *_: kernel.interrupt())  # as clients send it
+    signal.signal(signal.SIGTERM, bridge.end)
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    argv = (*ender, kernel.id)  # it ends the kernel after this process, also after a kill
+    process = subprocess.Popen(argv, stdin=pipe, stdout=null, stderr=null, start_new_session=True)
     try:
-        yield
+        bridge.serve()
     finally:
+        ports.close()
         assert process.stdin is not None
         process.stdin.close()
         with suppress(subprocess.TimeoutExpired):

@@ -31,7 +31,6 @@ from jlremote.times import in_words
 # Jupyter knows a kernel of `jlr exec` by a path, as it knows that of a notebook: so the next
 # command and other laptops find it, and `jlr list` and `jlr output` name it.
 PATH = "jlr-exec"
-END_OF_INPUT = "\x04"  # for which a kernel raises EOFError
 _OUTPUTS = KINDS - {"code", "end", "kernel", "lost"}
 _TURN_SECONDS = 1.0
 _MOST_TRIES = 3  # before the first connection
@@ -71,11 +70,8 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
     """Return where cells run, and what they say: the records of each until its end.
 
     The records end with the first cell that fails. Ctrl-C interrupts the cell, a second one leaves
-    it running.
-
-    Raises:
-        Busy: the kernel is busy, or the time is over.
-        JlrError: the kernel ended, or the connection lost what it said.
+    it running. Raise `Busy` if the kernel is busy or the time is over, and `JlrError` if the kernel
+    ended or the connection lost what it said.
     """
     session, api = reached(request.selector, context)
     if request.notebook is None:
@@ -84,10 +80,8 @@ def execute(request: ExecRequest, context: Context) -> tuple[ExecPlace, Generato
         kernel = of_notebook(request.notebook, api)
     place = ExecPlace(session.selector, kernel)
     if kernel.state == "busy" and not request.waits:
-        raise Busy(
-            f"the kernel of `{one_line(kernel.notebook)}` is busy",
-            hint=f"leave out `--no-wait` to wait, or see `jlr output -f {session.selector}`",
-        )
+        hint = f"leave out `--no-wait` to wait, or see `jlr output -f {session.selector}`"
+        raise Busy(f"the kernel of `{one_line(kernel.notebook)}` is busy", hint=hint)
     return place, _Execution(place, api, request, context).records()
 
 
@@ -172,15 +166,11 @@ class _Execution:
             elif (record := self._heard(event)) is not None:
                 yield record
         if self._status == "aborted":
-            raise JlrError(
-                "the kernel did not run the code, as a cell before it failed", hint="run it again"
-            )
+            aborted = "the kernel did not run the code, as a cell before it failed"
+            raise JlrError(aborted, hint="run it again")
         yield self._record("end", {"status": self._status})
         if self._torn:
-            raise JlrError(
-                f"the connection was lost, and perhaps some of what `{self._run}` printed",
-                hint=f"`{self._place.rest(self._run)}` shows what is recorded of it",
-            )
+            raise self._lost(f"perhaps some of what `{self._run}` printed")
 
     def _next(self) -> KernelSocket | Message | JlrError:
         while True:
@@ -201,6 +191,10 @@ class _Execution:
             return JlrError(f"the code was not run: {why}", hint="`jlr logs` may say why")
         shows = f"`{self._place.rest(self._run)}` shows what it printed"
         return JlrError(f"`{self._run}` has ended: {why}", hint=shows)
+
+    def _lost(self, what: str) -> JlrError:
+        shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
+        return JlrError(f"the connection was lost, and {what}", hint=shows)
 
     def _connected(self, socket: KernelSocket) -> None:
         self._socket, self._told_loss = socket, False
@@ -236,12 +230,9 @@ class _Execution:
 
     def _heard(self, message: Message) -> Record | None:
         """Follow a message of the kernel; return what is to be told of it."""
-        state = message.content.get("execution_state")
         if message.channel == "shell" and message.request == self._question:
             if self._sent:
-                shows = f"`{self._place.rest(self._run)}` shows what is recorded of it"
-                lost = "the connection was lost, and with it how"
-                raise JlrError(f"{lost} `{self._run}` ended", hint=shows)
+                raise self._lost(f"with it how `{self._run}` ended")
             self._send_code()
             self._waits = False
         self._unheard -= 1
@@ -254,7 +245,7 @@ class _Execution:
         elif message.kind == "execute_reply":
             self._status = str(message.content.get("status"))
         elif message.kind == "status":
-            self._idle = state == "idle"
+            self._idle = message.content.get("execution_state") == "idle"
             self._begun = True
         elif message.kind == "execute_input":
             return self._record("code", {**message.content, "code": self._code})
@@ -273,7 +264,7 @@ class _Execution:
         try:
             typed = self._context.asker.ask(Question("input", prompt, echo=not secret))
         except errors.NeedsAuthentication:
-            typed = END_OF_INPUT
+            typed = "\x04"  # for which a kernel raises EOFError
         except KeyboardInterrupt:
             self._interrupt()
             return

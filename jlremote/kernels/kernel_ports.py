@@ -130,10 +130,8 @@ class LocalPorts:
 
     def send(self, message: Message) -> None:
         """Send a kernel's message: to the client that asked, or to all on iopub."""
-        if message.channel == "iopub":
-            to = [message.kind.encode()]
-        else:
-            to = self._askers.get(message.request, [])
+        asker = self._askers.get(message.request, [])
+        to = [message.kind.encode()] if message.channel == "iopub" else asker
         if not to or message.channel not in CHANNELS:
             return  # for a client of the session itself
         contents = (getattr(message, part) for part in PARTS)

@@ -32,17 +32,15 @@ _RECONNECTS = {"JUPYTER_GATEWAY_RETRY_MAX": "100000", "JUPYTER_GATEWAY_RETRY_INT
 def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
     """Run the JupyterLab of this laptop in the place of this process; return its exit code.
 
-    Raises:
-        JlrError: it is not installed here, or the session's Jupyter wants a password or is away.
+    Raise `JlrError` if none is here, or the session's Jupyter wants a password or is away.
     """
     command = (*_jupyterlab(), *words)
     record, api = reached(selector, context)
     server, place = api.server, f"{record.host}/{record.name}"
     if server.password and not server.token:
-        raise JlrError(
-            f"the Jupyter of `{place}` has a password, and `jlr local lab` needs a token",
-            hint=f"end it; `jlr start {record.host} {record.name}` launches one with a token",
-        )
+        why = f"the Jupyter of `{place}` has a password, and `jlr local lab` needs a token"
+        hint = f"end it; `jlr start {record.host} {record.name}` launches one with a token"
+        raise JlrError(why, hint=hint)
     sessions.save(record.used_now())
     tell_limits(record, server, context)
     context.progress.note(f"files are those of {os.getcwd()}, kernels those of `{place}`")  # noqa: PTH109
@@ -99,7 +97,5 @@ def _jupyterlab() -> tuple[str, ...]:
     if find_spec("jupyterlab") is not None:
         # With `-m` Python would import modules of the folder, where the page can write some.
         return (sys.executable, "-c", _PROGRAM)
-    raise JlrError(
-        "there is no JupyterLab on this machine",
-        hint="`pip install jupyterlab` in the environment that you work in",
-    )
+    hint = "`pip install jupyterlab` in the environment that you work in"
+    raise JlrError("there is no JupyterLab on this machine", hint=hint)

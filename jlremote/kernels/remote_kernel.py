@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from jlremote.errors import Authentication, JlrError, NotFound
@@ -32,8 +32,6 @@ _MOST_EVENTS = 1000  # then TCP holds the kernel's messages back
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 # The host would count each try as a failed login.
 _LOGIN_PAUSE = 60.0
-
-Reach = Callable[[], JupyterApi]
 
 
 @dataclass
@@ -76,9 +74,9 @@ class RemoteKernel:
     """
 
     def __init__(
-        self, kernel: str, api: JupyterApi, reach: Reach, wake: Callable[[], None]
+        self, ident: str, api: JupyterApi, reach: Callable[[], JupyterApi], wake: Callable[[], None]
     ) -> None:
-        self.id = kernel
+        self.id = ident
         self.events: queue.Queue[KernelSocket | Message | JlrError] = queue.Queue(_MOST_EVENTS)
         self._api: JupyterApi | None = api
         self._reach = reach
@@ -107,8 +105,7 @@ class RemoteKernel:
             self._reach().interrupt_kernel(self.id)
 
     def _run(self) -> None:
-        pause = _FIRST_PAUSE
-        rest = threading.Event()
+        pause, rest = _FIRST_PAUSE, threading.Event()
         while not self._over:
             try:
                 self._follow()
@@ -171,7 +168,5 @@ def encoded(message: Message) -> str | bytes:
     if not message.buffers:
         return text
     sent = [text.encode(), *message.buffers]
-    begins = [4 * (len(sent) + 1)]
-    for part in sent[:-1]:
-        begins.append(begins[-1] + len(part))
+    begins = accumulate(map(len, sent[:-1]), initial=4 * (len(sent) + 1))
     return struct.pack(f"!{len(sent) + 1}I", len(sent), *begins) + b"".join(sent)

@@ -30,9 +30,6 @@ from jlremote.untrusted import local_name
 
 _OURS = "jlr"
 _FILE = "kernel.json"
-# What a client puts the path of a new kernel's connection file in place of.
-_CONNECTION_FILE = "{connection_file}"
-_LONGEST_TEXT = 100
 _OTHER = re.compile(r"[^a-z0-9._-]+")
 
 
@@ -52,14 +49,11 @@ class KernelSpec:
 def install(selector: str | None, context: Context, program: str) -> list[KernelSpec]:
     """Write a kernel spec for each kind of kernel of a session; `program` runs as the kernel.
 
-    Raises:
-        JlrError: the session does not answer, or ZeroMQ is not installed here.
+    Raise `JlrError` if the session does not answer, or ZeroMQ is not installed here.
     """
     if find_spec("zmq") is None:
-        raise JlrError(
-            "kernels on this machine need `pyzmq`, which is not installed here",
-            hint=f"`{beside_jlr('pyzmq')}`",
-        )
+        missing = "kernels on this machine need `pyzmq`, which is not installed here"
+        raise JlrError(missing, hint=f"`{beside_jlr('pyzmq')}`")
     record, api = reached(selector, context)
     tell_limits(record, api.server, context)
     kinds = api.kernel_specs()
@@ -86,12 +80,9 @@ def remove(selector: str | None) -> list[KernelSpec]:
         commands = [f"jlr local kernels remove {shlex.quote(owner)}" for owner in owners]
         raise destruction.unnamed("local kernels remove", len(owners), commands)
     if not specs:
-        raise NotFound(
-            f"no kernels are installed for `{selector}`"
-            if selector
-            else "no kernels are installed",
-            hint="`jlr local kernels list` shows the installed ones",
-        )
+        whose = f" for `{selector}`" if selector else ""
+        hint = "`jlr local kernels list` shows the installed ones"
+        raise NotFound(f"no kernels are installed{whose}", hint=hint)
     for spec in specs:
         delete(spec)
     return specs
@@ -100,9 +91,7 @@ def remove(selector: str | None) -> list[KernelSpec]:
 def listed(selector: str | None) -> list[KernelSpec]:
     """Return the installed kernel specs, by name, of one session or of all."""
     specs = filter(None, map(_read, sorted(folder().glob("*"))))
-    return [
-        spec for spec in specs if selector in (None, spec.session, f"{spec.host}/{spec.session}")
-    ]
+    return [one for one in specs if selector in (None, one.session, f"{one.host}/{one.session}")]
 
 
 def folder() -> Path:
@@ -122,18 +111,17 @@ def folder() -> Path:
 def write(host: str, session: str, kind: str, far: dict[str, Any], program: str) -> KernelSpec:
     """Write the kernel spec for a kind of kernel; `far` is the content of its own `kernel.json`.
 
-    Raises:
-        JlrError: it cannot be written, or another program has a kernel of that name.
+    Raise `JlrError` if it cannot be written, or another program has a kernel of that name.
     """
     label = hostname(host, session).removesuffix(".localhost")
     name = local_name(f"{label}-{_OTHER.sub('-', kind.lower())}")
     spec = KernelSpec(name, host, session, kind)
     place = folder() / spec.name
     if place.exists() and _read(place) is None:
-        raise JlrError(
-            f"jlr did not make `{place}`", hint=f"`jupyter kernelspec remove {spec.name}`"
-        )
-    words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, _CONNECTION_FILE)
+        hint = f"`jupyter kernelspec remove {spec.name}`"
+        raise JlrError(f"jlr did not make `{place}`", hint=hint)
+    # A client puts the path of a new kernel's connection file in place of the last word.
+    words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, "{connection_file}")
     content = {
         "argv": words,
         "display_name": f"{_words(far, 'display_name', kind)} ({session} on {host})",
@@ -146,7 +134,7 @@ def write(host: str, session: str, kind: str, far: dict[str, Any], program: str)
 
 
 def _words(far: dict[str, Any], key: str, default: str) -> str:
-    return one_line(str(far.get(key, default)))[:_LONGEST_TEXT]
+    return one_line(str(far.get(key, default)))[:100]
 
 
 def delete(spec: KernelSpec) -> None:

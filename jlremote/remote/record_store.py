@@ -55,8 +55,7 @@ class Store:
         why: str,
         like: Optional[Dict[str, Any]] = None,
     ) -> None:
-        place = {"notebook": None, "cell": None, "request": None}
-        place.update({key: (like or place).get(key) for key in place})
+        place = {key: (like or {}).get(key) for key in ("notebook", "cell", "request")}
         content = {"from": since, "until": until, "why": why}
         about = {"time": time.time(), "kernel": kernel, "kind": "lost", "content": content}
         self.add(dict(place, **about))

@@ -1,7 +1,6 @@
 """A Jupyter server by its process and its REST API, and its kernels whose messages are recorded."""
 # ruff: noqa: T201 - it is a program; what it prints is its log
 
-import hashlib
 import hmac
 import http.client
 import json
@@ -116,16 +115,14 @@ class RecordedServer:
             connection.sock.settimeout(10)
             connection.sock.connect(self.facts["sock"])
             return connection
-        named = self.facts.get("hostname", "")
+        named, port = self.facts.get("hostname", ""), self.facts["port"]
         host = named if re.fullmatch(r"[0-9.]+|::1", named) and named != ANY else "127.0.0.1"
         if self.facts.get("secure"):
             context = ssl.create_default_context()
             # On this machine its port is its own for as long as it runs, and no wire is between.
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            return http.client.HTTPSConnection(
-                host, self.facts["port"], timeout=10, context=context
-            )
-        return http.client.HTTPConnection(host, self.facts["port"], timeout=10)
+            return http.client.HTTPSConnection(host, port, timeout=10, context=context)
+        return http.client.HTTPConnection(host, port, timeout=10)
 
 
 class Cells:
@@ -185,9 +182,7 @@ class RecordedKernel:
         import zmq
 
         address, key, public, secret = self.connection
-        self.mac = (
-            hmac.new(key.encode("utf-8", "replace"), digestmod=hashlib.sha256) if key else None
-        )
+        self.mac = hmac.new(key.encode("utf-8", "replace"), digestmod="sha256") if key else None
         self.socket: Any = self.around.context.socket(zmq.SUB)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.RCVHWM, WAITING)

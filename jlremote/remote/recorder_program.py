@@ -138,9 +138,8 @@ class Recorder:
         except OSError:
             before, last = [], None
         own, server = os.getpid(), self.server
-        write_whole(
-            self.state, f"{own} {recorded.process_start(own)} {server.pid} {server.start}\n"
-        )
+        words = own, recorded.process_start(own), server.pid, server.start
+        write_whole(self.state, " ".join(map(str, words)) + "\n")
         if last is not None or now - self.server.since > recorded.START_SECONDS:
             why = "recording began" if last is None else "the recorder did not run"
             self.server.learn()

@@ -103,8 +103,7 @@ class _SftpServer:
     """The open files, and one method for each request; each returns the answer's kind and body."""
 
     def __init__(self) -> None:
-        self.files: Dict[bytes, int] = {}
-        self.folders: Dict[bytes, Tuple[bytes, List[bytes]]] = {}
+        self.handles: Dict[bytes, Any] = {}  # an open file's number, or a folder and names of it
         self.last = 0
         self.requests: Dict[int, Callable[[_Request], _Answer]] = {
             3: self.open,
@@ -168,15 +167,19 @@ class _SftpServer:
     def names(self, *names: bytes) -> _Answer:
         return _NAME, struct.pack(">I", len(names)) + b"".join(names)
 
-    def handle(self) -> bytes:
+    def keep(self, opened: Any) -> _Answer:
         self.last += 1
-        return b"%d" % self.last
+        handle = b"%d" % self.last
+        self.handles[handle] = opened
+        return _HANDLE, _text(handle)
+
+    def opened(self, kind: Any, opened: Any) -> Any:
+        if not isinstance(opened, kind):
+            raise _Refused(_FAILURE, "no such handle")
+        return opened
 
     def file(self, request: _Request) -> int:
-        handle = request.text()
-        if handle not in self.files:
-            raise _Refused(_FAILURE, "no such handle")
-        return self.files[handle]
+        return int(self.opened(int, self.handles.get(request.text())))
 
     def open(self, request: _Request) -> _Answer:
         path, access, mode = request.path(), request.number(), request.mode(0o666)
@@ -184,18 +187,11 @@ class _SftpServer:
         if access & _READ and access & _WRITE:
             flags = flags & ~os.O_WRONLY | os.O_RDWR
         # A FIFO would wait for its other end.
-        descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), mode)
-        handle = self.handle()
-        self.files[handle] = descriptor
-        return _HANDLE, _text(handle)
+        return self.keep(os.open(path, flags | getattr(os, "O_NONBLOCK", 0), mode))
 
     def close(self, request: _Request) -> _Answer:
-        handle = request.text()
-        if handle in self.files:
-            os.close(self.files.pop(handle))
-        elif self.folders.pop(handle, None) is None:
-            raise _Refused(_FAILURE, "no such handle")
-        return self.done()
+        opened = self.opened((int, tuple), self.handles.pop(request.text(), None))
+        return self.done(os.close, opened) if isinstance(opened, int) else self.done()
 
     def read(self, request: _Request) -> _Answer:
         file, offset, size = self.file(request), request.number(8), request.number()
@@ -225,16 +221,10 @@ class _SftpServer:
 
     def open_folder(self, request: _Request) -> _Answer:
         path = request.path()
-        names = os.listdir(path)
-        handle = self.handle()
-        self.folders[handle] = (path, [b".", b"..", *names])
-        return _HANDLE, _text(handle)
+        return self.keep((path, [b".", b"..", *os.listdir(path)]))
 
     def read_folder(self, request: _Request) -> _Answer:
-        handle = request.text()
-        if handle not in self.folders:
-            raise _Refused(_FAILURE, "no such handle")
-        path, left = self.folders[handle]
+        path, left = self.opened(tuple, self.handles.get(request.text()))
         if not left:
             raise _Refused(_EOF, "end of folder")
         now, left[:] = left[:_MOST_NAMES], left[_MOST_NAMES:]

@@ -83,19 +83,17 @@ class Plan:
         (self.kept if known is not None and known[0] == state else self.conflicts).append(name)
         self._blocked.add(name)
 
-    def judge(
-        self, name: str, state: State, known: Optional[Known], found: Optional[State]
-    ) -> None:
+    def judge(self, name: str, state: State, known: Optional[Known], here: Optional[State]) -> None:
         """Decide on a name whose state on the laptop, before and here is given."""
-        self.found[name] = found
+        self.found[name] = here
         is_new = known is None or known[0] != state
-        if found is not None and is_same(found, state):
-            self.brought[name] = [state, found, None]
-        elif found is not None and known is not None and not is_new and found == known[1]:
+        if here is not None and is_same(here, state):
+            self.brought[name] = [state, here, None]
+        elif here is not None and known is not None and not is_new and here == known[1]:
             self.brought[name] = known
-        elif found is None or self.overwrite or (known is not None and found in known[1:]):
+        elif here is None or self.overwrite or (known is not None and here in known[1:]):
             self.want.append(name)
-        elif found[0] == state[0] == "f" and is_new:
+        elif here[0] == state[0] == "f" and is_new:
             self.want.append(name)
             self.compared.add(name)
         else:

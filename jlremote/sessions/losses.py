@@ -81,7 +81,8 @@ def work(ending: SessionEnding, api: JupyterApi | None) -> Work:
         return Work()
     if found.unasked is not None:
         return Work(unseen=found.unasked, whole=ends_all)
-    looking = runtime.on_machine(container.id, activity.script(runtime, container))
+    script = activity.PROCESSES.replace("OWNS", runtime.owns(container))
+    looking = runtime.on_machine(container.id, script)
     looked = run_script(host, runtime.inside(container.id, looking))
     if looked.status != 0:
         with suppress(JlrError):  # what cannot be asked may run on

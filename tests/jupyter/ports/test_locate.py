@@ -16,15 +16,12 @@ from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.kinds import DOCKER
-from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.runtime import Container
 from tests.jupyter.ports.parts import probed
 from tests.link.fakes import new_endpoint, new_server
 from tests.place.host.parts import ANYWHERE, ANYWHERE_6, row
 from tests.stories.parts import FakeHost
 
-DOCKERS = Containers(DOCKER)
 DGX = FakeHost("dgx")
 KNOWN = new_endpoint()
 PLACE = KNOWN.place
@@ -153,6 +150,6 @@ def test_another_container_is_told_from_the_one_of_before(
     container: Container | None, state: str, message: str
 ) -> None:
     with pytest.raises(JlrError, match=message) as gone:
-        locate.same_container("dgx", PLACE, DOCKERS, container)
+        locate.same_container("dgx", PLACE, container)
     assert gone.value.state == state
     assert "`j" in (gone.value.hint or "") or "`docker unpause cont1`" in (gone.value.hint or "")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
+from jlremote.images.save import LEFT_THERE, NOT_ASIDE, moved_aside
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from tests.lab.programs import write_program
 
@@ -56,7 +56,7 @@ class Desk:
 
     def save(self) -> subprocess.CompletedProcess[str]:
         """Run a command that prints which secrets are in the image."""
-        script = moved_aside(DOCKER, "cont1", "LOOK", "", 5)
+        script = moved_aside(DOCKER, "cont1", "LOOK", "")
         # Also `/proc`: the files of servers that other tests run must stay in their places.
         parts = r"(?<![\w.])/(tmp|home|root|dev|proc)/(?!null)"
         script = re.sub(parts, rf"{self.root}/\1/", script)
