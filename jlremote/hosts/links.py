@@ -180,10 +180,8 @@ def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
     }
     known |= {host: f"{user}{at}{host}" for host in known_hosts(context.ssh_config)}
     near = closest(name, known)
-    return UnknownPlace(
-        f"`{typed}` is neither a host nor a session that is known here: {error.message}",
-        hint=f"did you mean `{known[near]}`?" if near else error.hint,
-    )
+    why = f"`{typed}` is neither a host nor a session that is known here: {error.message}"
+    return UnknownPlace(why, hint=f"did you mean `{known[near]}`?" if near else error.hint)
 
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:

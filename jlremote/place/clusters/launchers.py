@@ -100,10 +100,8 @@ def indices(array: str, limit: str) -> tuple[int, ...]:
     found, refused = set[int](), count(limit.strip()) or _MOST
     for part in parts:
         if part is None or part[3] == "0" or (part[2] and int(part[2]) < int(part[1])):
-            raise Usage(
-                f"`--array {array}` names no indices",
-                hint="`--array 0-7`, `--array 1,3,5-9:2`; `--array 0-99%4` runs four at a time",
-            )
+            hint = "`--array 0-7`, `--array 1,3,5-9:2`; `--array 0-99%4` runs four at a time"
+            raise Usage(f"`--array {array}` names no indices", hint=hint)
         last = int(part[2] or part[1])
         if last >= refused:
             raise Usage(

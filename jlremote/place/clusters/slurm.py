@@ -258,10 +258,8 @@ class Slurm:
                 hint="`squeue --me` on the host shows whether the job is there",
             )
         if answer.status == 127:
-            return JlrError(
-                "the host has no Slurm: `sbatch` was not found",
-                hint="`--slurm` is for the login node of a cluster; leave it out elsewhere",
-            )
+            hint = "`--slurm` is for the login node of a cluster; leave it out elsewhere"
+            return JlrError("the host has no Slurm: `sbatch` was not found", hint=hint)
         return JlrError(f"Slurm refused the job: {said or answer.complaint}")
 
     def gpus(self) -> str:
@@ -290,10 +288,8 @@ def _asked(resources: Resources) -> tuple[str, ...]:
                 "pyxis, `-- srun --container-image=IMAGE COMMAND` does",
             )
         if _OURS.fullmatch(argument):
-            raise Usage(
-                f"`jlr run` sets `{argument}` itself",
-                hint="use `--name` and `--env`; `jlr logs` shows the output",
-            )
+            hint = "use `--name` and `--env`; `jlr logs` shows the output"
+            raise Usage(f"`jlr run` sets `{argument}` itself", hint=hint)
     asked = (f"--{name}={value}" for name, value in given.items() if value is not None)
     # Variables are read from the job's folder: accounting may keep the job's environment.
     return ("--no-requeue", f"--export={_ENVIRONMENT}", *asked, *resources.arguments)

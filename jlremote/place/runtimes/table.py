@@ -71,8 +71,6 @@ def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
     chosen = _ON_HOSTS.get(wanted) or runtimes().get(wanted)
     if chosen is None:
         behind = " behind `sudo`" if sudo else ""
-        raise Usage(
-            f"there is no runtime `{name}`{behind}",
-            hint=f"use one of: auto, {', '.join(runtimes())}",
-        )
+        hint = f"use one of: auto, {', '.join(runtimes())}"
+        raise Usage(f"there is no runtime `{name}`{behind}", hint=hint)
     return chosen

@@ -101,15 +101,11 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host:
 
 def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
     if "invalid reference format" in complaint or "must be lowercase" in complaint:
-        return Usage(
-            f"invalid image name `{printable(spec.image)}`",
-            hint="write `NAME[:TAG]`, in lower case",
-        )
+        hint = "write `NAME[:TAG]`, in lower case"
+        return Usage(f"invalid image name `{printable(spec.image)}`", hint=hint)
     if complaint.removeprefix("error: ").startswith(("invalid argument", "unknown flag")):
-        return Usage(
-            f"{engine.name} on the host does not take an option: {why}",
-            hint=f"`{engine.shown('create', '--help')}` there describes its options",
-        )
+        hint = f"`{engine.shown('create', '--help')}` there describes its options"
+        return Usage(f"{engine.name} on the host does not take an option: {why}", hint=hint)
     return None
 
 
@@ -117,22 +113,16 @@ def _lack(
     engine: Engine, spec: ContainerSpec, complaint: str, why: str, host: str
 ) -> JlrError | None:
     if "already in use by" in complaint:
-        return JustCreated(
-            f"another command has just created a container `{spec.name}`",
-            hint="run the command again to use it, or choose another name",
-        )
+        hint = "run the command again to use it, or choose another name"
+        return JustCreated(f"another command has just created a container `{spec.name}`", hint=hint)
     if missing := re.search(r'exec:? "([^"/]+)": executable file not found', why):
         return NotFound(f"`{missing[1]}`: command not found in `{spec.image}`")
     if any(words in complaint for words in _PORT_TAKEN):
-        return Busy(
-            f"a port of the host is in use: {why}",
-            hint="jlr needs no published port: leave it out after `--`, or choose another",
-        )
+        hint = "jlr needs no published port: leave it out after `--`, or choose another"
+        return Busy(f"a port of the host is in use: {why}", hint=hint)
     if any(words in complaint for words in _NO_GPUS):
-        return JlrError(
-            f"the host gives no GPUs to containers: {why}",
-            hint=mend(complaint) or f"run `jlr doctor {host}`, which finds the cause",
-        )
+        hint = mend(complaint) or f"run `jlr doctor {host}`, which finds the cause"
+        return JlrError(f"the host gives no GPUs to containers: {why}", hint=hint)
     if "no space left" in complaint:
         return JlrError(f"no space is left on the host: {why}", hint=space_hint(engine))
     return None

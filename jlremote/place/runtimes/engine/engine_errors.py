@@ -145,16 +145,12 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     service = engine.kind.daemon
     if failed.status == TOOK_TOO_LONG and not complaint:
         again = f"`sudo systemctl restart {service}` there restarts it; " if service else ""
-        return EngineSilent(
-            f"`{engine.name}` on the host does not answer",
-            hint=f"{again}its disk or its network may hang",
-        )
+        hint = f"{again}its disk or its network may hang"
+        return EngineSilent(f"`{engine.name}` on the host does not answer", hint=hint)
     if any(phrase in complaint for phrase in _NOT_RUNNING):
         start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
-        return EngineNotRunning(
-            f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}",
-            hint=f"`{start}` on the host starts it",
-        )
+        why = f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}"
+        return EngineNotRunning(why, hint=f"`{start}` on the host starts it")
     return JlrError(f"`{engine.name}` failed: {reason(failed)}")
 
 
@@ -190,10 +186,8 @@ def without_password(engine: Engine) -> str:
 
 def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnusable | None:
     if any(phrase in complaint for phrase in _PASSWORD):
-        return SudoPasswordNeeded(
-            f"`{engine.name}` needs a password on the host",
-            hint=f"the next `jlr` command in a terminal asks for it; or {without_password(engine)}",
-        )
+        hint = f"the next `jlr` command in a terminal asks for it; or {without_password(engine)}"
+        return SudoPasswordNeeded(f"`{engine.name}` needs a password on the host", hint=hint)
     if f"sudo: {engine.kind.program}: command not found" in complaint:
         return _missing(engine)
     if failed.status == COMMAND_NOT_FOUND or "sudo: not found" in complaint:
