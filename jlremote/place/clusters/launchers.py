@@ -84,14 +84,13 @@ def launched(argv: tuple[str, ...], ranks: Ranks) -> str:
 
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _MOST = 4_000_001  # what the setting MaxArraySize may be at most
-LIMIT = "scontrol show config 2>/dev/null | sed -n 's/^MaxArraySize *= *//p'"
 
 
 def indices(array: str, limit: str) -> tuple[int, ...]:
     """Return the indices that `1,3,5-9:2%4` stands for; behind `%` is how many run at a time.
 
-    `limit` is what `LIMIT` printed, the first index that the site refuses, or empty (`Usage`: it is
-    not written so, or has an index that is too high).
+    `limit` is what `Slurm.array_limit` printed, the first index that the site refuses, or empty
+    (`Usage`: it is not written so, or has an index that is too high).
     """
     listed, percent, together = array.strip().partition("%")
     parts = [_PART.fullmatch(part.strip()) for part in listed.split(",")]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
-from jlremote.place.clusters import launchers, slurm_lists
+from jlremote.place.clusters import slurm_lists
 from jlremote.place.clusters.scheduler import INDEX, Resources, SchedulerFacts, SchedulerSilent
 from jlremote.place.host.contract import FIELD, GROUP, PRINT_GROUP, Completed
 from jlremote.place.host.process_mark import CARRIER, STAYS
@@ -141,7 +141,7 @@ class Slurm:
 
     def array_limit(self) -> str:
         """Print the setting MaxArraySize, the limit for `indices`, if the site tells it."""
-        return f"{_ON_PATH}{launchers.LIMIT}"
+        return f"{_ON_PATH}scontrol show config 2>/dev/null | sed -n 's/^MaxArraySize *= *//p'"
 
     def search(self, name: str) -> str:
         """Print the ids of the user's jobs and arrays of a name; fail if Slurm does not answer."""

@@ -44,8 +44,24 @@ _NOTHING = ("None", "N/A", "(null)", "", "NonZeroExitCode")
 @understood("Slurm")
 def read_queue(printed: str) -> Mapping[str, QueuedJob]:
     """Return the jobs by id (`SchedulerSilent`: there is no heading, which proves an answer)."""
-    rows = (line.split(FIELD) for line in _listed(printed, QUEUE_HEADING + FIELD, "squeue"))
-    return {fields[0]: _job(fields) for fields in rows if len(fields) >= len(QUEUE_COLUMNS)}
+    found = {}
+    for line in _listed(printed, QUEUE_HEADING + FIELD, "squeue"):
+        fields = line.split(FIELD)[: len(QUEUE_COLUMNS)]
+        if len(fields) < len(QUEUE_COLUMNS):
+            continue
+        job, name, words, reason, start, end, nodes = fields
+        state = base_state(words)
+        found[job] = QueuedJob(
+            id=job,
+            name=name,
+            state=state,
+            phase="waiting" if state in PENDING else "running" if state in RUNNING else "ended",
+            reason=None if reason in _NOTHING else reason,
+            start=moment(start),
+            end=moment(end),
+            nodes=None if nodes in _NOTHING else nodes,
+        )
+    return found
 
 
 def _listed(printed: str, heading: str, program: str) -> list[str]:
@@ -64,21 +80,6 @@ def silence(printed: str, program: str) -> SchedulerSilent:
         return SchedulerSilent(why, hint="ask the site, which may hide it (`PrivateData`)")
     return SchedulerSilent(
         f"Slurm does not answer: {words}", hint="its jobs go on meanwhile; try again"
-    )
-
-
-def _job(fields: list[str]) -> QueuedJob:
-    job, name, words, reason, start, end, nodes = fields[: len(QUEUE_COLUMNS)]
-    state = base_state(words)
-    return QueuedJob(
-        id=job,
-        name=name,
-        state=state,
-        phase="waiting" if state in PENDING else "running" if state in RUNNING else "ended",
-        reason=None if reason in _NOTHING else reason,
-        start=moment(start),
-        end=moment(end),
-        nodes=None if nodes in _NOTHING else nodes,
     )
 
 
@@ -105,7 +106,9 @@ def read_gpus(printed: str) -> ClusterGpus:
     """Return the GPUs of partitions and who holds them (`SchedulerSilent`: there is no heading)."""
     listed, running, asked = printed.split(GROUP)
     user, _, now = asked.strip().partition("\n")
-    rows = list(_rows(listed))
+    lines = _listed(listed, NODES_HEADING, "sinfo")
+    cut = ([line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)] for line in lines)
+    rows = [columns for columns in cut if len(columns) == len(_COLUMNS)]
     if QUEUE_HEADING not in running:  # else all that is in use would count as hidden
         raise silence(running, "squeue")
     jobs = sorted(_jobs(running, now), key=lambda job: (job.user != user, job.user, job.job))
@@ -113,13 +116,6 @@ def read_gpus(printed: str) -> ClusterGpus:
     used = {node: sum(_gpus(busy).values()) for node, _, _, busy, _ in rows}
     hidden = max(0, sum(used.values()) - sum(job.gpus for job in jobs))
     return ClusterGpus(tuple(_by_partition(rows)), tuple(jobs), hidden)
-
-
-def _rows(printed: str) -> Iterator[list[str]]:
-    for line in _listed(printed, NODES_HEADING, "sinfo"):
-        columns = [line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)]
-        if len(columns) == len(_COLUMNS):
-            yield columns
 
 
 def _by_partition(rows: Iterable[list[str]]) -> Iterator[GpuNodes]:

@@ -89,7 +89,7 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host:
         )
     if refused := refusal(spec.options, said, why):
         return refused
-    if cause := _misuse(engine, spec, complaint, why) or _lack(engine, spec, complaint, why, host):
+    if cause := _known(engine, spec, complaint, why, host):
         return cause
     kind = NotFound if _NOT_THERE.search(complaint) else JlrError
     return kind(
@@ -99,19 +99,15 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host:
     )
 
 
-def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
+def _known(
+    engine: Engine, spec: ContainerSpec, complaint: str, why: str, host: str
+) -> JlrError | None:
     if "invalid reference format" in complaint or "must be lowercase" in complaint:
         hint = "write `NAME[:TAG]`, in lower case"
         return Usage(f"invalid image name `{printable(spec.image)}`", hint=hint)
     if complaint.removeprefix("error: ").startswith(("invalid argument", "unknown flag")):
         hint = f"`{engine.shown('create', '--help')}` there describes its options"
         return Usage(f"{engine.name} on the host does not take an option: {why}", hint=hint)
-    return None
-
-
-def _lack(
-    engine: Engine, spec: ContainerSpec, complaint: str, why: str, host: str
-) -> JlrError | None:
     if "already in use by" in complaint:
         hint = "run the command again to use it, or choose another name"
         return JustCreated(f"another command has just created a container `{spec.name}`", hint=hint)

@@ -71,11 +71,7 @@ class EngineNotPermitted(EngineUnusable):
     """The user may not use the engine."""
 
 
-class EngineNotRunning(EngineUnusable):
-    """The engine's daemon does not run."""
-
-
-class EngineSilent(EngineNotRunning):
+class EngineSilent(EngineUnusable):
     """The engine's daemon does not answer."""
 
 
@@ -150,7 +146,7 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     if any(phrase in complaint for phrase in _NOT_RUNNING):
         start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
         why = f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}"
-        return EngineNotRunning(why, hint=f"`{start}` on the host starts it")
+        return EngineUnusable(why, hint=f"`{start}` on the host starts it")
     return JlrError(f"`{engine.name}` failed: {reason(failed)}")
 
 
