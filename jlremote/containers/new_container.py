@@ -56,7 +56,7 @@ def create(
         done = _attempt(start, spec, gpus)
     if done.status == 0:
         return _read(start, spec, done)
-    if docker_errors.image_missing(done):
+    if docker_errors.NO_IMAGE.search(done.stderr):
         return None
     if done.status == _ENDED:
         raise docker_errors.ended_error(start.engine, spec.name, spec.image, done.stderr)

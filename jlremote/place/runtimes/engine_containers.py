@@ -298,10 +298,7 @@ _SHOWN = 5
 
 
 def changes_in_words(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
-    """Return in words what would be deleted with a container.
-
-    `printed` has the lines of `docker diff`; `volumes` are the folders that stay.
-    """
+    """Return in words what goes with a container, by its `docker diff`; `volumes` stay."""
     paths = sorted(line[2:] for line in printed.splitlines() if line[:2] in ("A ", "C "))
     kept = tuple(f"{volume.rstrip('/')}/" for volume in volumes)
     outside = [path for path in paths if not f"{path}/".startswith(kept)] if kept else paths

@@ -18,30 +18,22 @@ from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
 from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.text import one_line, printable
 
-# Each in docker's words, then podman's.
-_NO_IMAGE = ("no such image", "image not known")
+# Each in docker's words, then podman's. The first says that an image is not on the host.
+NO_IMAGE = re.compile("no such image|image not known", re.IGNORECASE)
 _PORT_TAKEN = ("port is already allocated", "address already in use")
 # A network, or the container whose network or memory was to be shared.
 _NOT_THERE = re.compile(r"no such container: |no container with name or id |network .*not found")
 # Podman 4 and 5; dockerd. As patterns of a shell's `case`, too.
 _NO_INIT = ("container-init binary not found", "lookup init binary", '"docker-init": executable')
 INIT_MISSING = "|".join(f"*'{words}'*" for words in _NO_INIT)
-_NO_GPUS = (
-    "could not select device driver",
-    "nvidia-container",
-    "unresolvable cdi devices",
-    "unknown runtime specified nvidia",
-    "invalid runtime name: nvidia",
+_NO_GPUS = re.compile(
+    "could not select device driver|nvidia-container|unresolvable cdi devices"
+    "|unknown runtime specified nvidia|invalid runtime name: nvidia"
 )
 
 
 class JustCreated(Busy):
     """Another command created a container of that name a moment ago."""
-
-
-def image_missing(failed: Completed) -> bool:
-    """Return whether a container was not created because its image is not on the host."""
-    return any(words in failed.stderr.lower() for words in _NO_IMAGE)
 
 
 def init_missing(failed: Completed) -> bool:
@@ -69,7 +61,7 @@ def start_error(engine: Engine, name: str, why: str) -> JlrError:
     hint = f"`{engine.shown('logs', name)}` on the host may say why"
     if "paused" in why:
         hint = f"`{engine.shown('unpause', name)}` on the host resumes it"
-    if any(words in why.lower() for words in _NO_GPUS):
+    if _NO_GPUS.search(why.lower()):
         hint = mend(why) or hint
     return JlrError(f"the container `{name}` does not start: {why}", hint=hint)
 
@@ -116,7 +108,7 @@ def _known(
     if any(words in complaint for words in _PORT_TAKEN):
         hint = "jlr needs no published port: leave it out after `--`, or choose another"
         return Busy(f"a port of the host is in use: {why}", hint=hint)
-    if any(words in complaint for words in _NO_GPUS):
+    if _NO_GPUS.search(complaint):
         hint = mend(complaint) or f"run `jlr doctor {host}`, which finds the cause"
         return JlrError(f"the host gives no GPUs to containers: {why}", hint=hint)
     if "no space left" in complaint:

@@ -91,10 +91,7 @@ def removal(engine: Engine, mark: str) -> str:
 
 
 def left_over(engine: Engine, *, remove: bool = False) -> str:
-    """Return the script that prints the user's networks of sessions that no container is on.
-
-    One that has stopped counts: it needs its network again. With `remove` they are removed.
-    """
+    """Return the script that prints or removes networks that no container, even stopped, is on."""
     find = command_line(engine("network", "ls", "--quiet", f"--filter=label={START_LABEL}"))
     on = command_line(engine("ps", "--all", "--quiet"))
     show = command_line(engine("network", "inspect", "--format={{.Name}}"))
