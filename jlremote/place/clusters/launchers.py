@@ -103,9 +103,8 @@ def indices(array: str, limit: str) -> tuple[int, ...]:
             raise Usage(f"`--array {array}` names no indices", hint=hint)
         last = int(part[2] or part[1])
         if last >= refused:
-            raise Usage(
-                f"`--array {array}`: Slurm takes indices up to {refused - 1} there",
-                hint=f"`--array 0-{refused - 1}` is the longest; let each job do more of the work",
-            )
+            why = f"`--array {array}`: Slurm takes indices up to {refused - 1} there"
+            hint = f"`--array 0-{refused - 1}` is the longest; let each job do more of the work"
+            raise Usage(why, hint=hint)
         found.update(range(int(part[1]), last + 1, int(part[3] or 1)))
     return tuple(sorted(found))

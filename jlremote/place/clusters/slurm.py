@@ -253,10 +253,9 @@ class Slurm:
         """Return Slurm's own words; a lost answer may belong to a job that was submitted."""
         said = one_line(f"{answer.stderr} {answer.stdout}".replace("sbatch: error: ", ""))
         if answer.status == 0 or answer.status == 124 or _SILENT.search(said):
-            return SchedulerSilent(
-                f"Slurm did not answer: {said or 'sbatch printed no job id'}",
-                hint="`squeue --me` on the host shows whether the job is there",
-            )
+            why = f"Slurm did not answer: {said or 'sbatch printed no job id'}"
+            hint = "`squeue --me` on the host shows whether the job is there"
+            return SchedulerSilent(why, hint=hint)
         if answer.status == 127:
             hint = "`--slurm` is for the login node of a cluster; leave it out elsewhere"
             return JlrError("the host has no Slurm: `sbatch` was not found", hint=hint)

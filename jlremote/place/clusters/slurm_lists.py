@@ -14,7 +14,6 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from jlremote.place.clusters.scheduler import (
     ClusterGpus,
@@ -158,48 +157,46 @@ _NODES = "it asks for more nodes than the partition gives to a job"
 _UNMET = "the job that it depends on did not end as it must"
 _ACCOUNT = "choose another `--account`"
 _QOS = "choose another `--qos`"
-_TABLE = MappingProxyType(
-    {
-        "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
-        "Resources": ("waits", "the resources that it asks for are in use", _WAIT),
-        "None": ("waits", "Slurm has not looked at it yet", _WAIT),
-        "BeginTime": ("waits", "its start time has not come", _WAIT),
-        "Cleaning": ("waits", "its last run is still being cleaned up", _WAIT),
-        "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
-        "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
-        # 26.05 has the same word, without names, for drained nodes, too.
-        "ReqNodeNotAvail": ("waits", _NO_NODE, _LOOK),
-        # A sentence of its own, whose first words these are.
-        "Nodes required for job are DOWN": ("waits", _NO_NODE, _LOOK),
-        "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
-        "Reservation": ("waits", "its reservation has not begun", _WAIT),
-        "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
-        "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
-        "Dependency": ("depends", "it waits for another job", _WAIT),
-        "JobHeldUser": ("held", "its owner holds it", _RELEASE),
-        "JobHeldAdmin": ("held", "an administrator holds it", "ask the site"),
-        "JobHoldMaxRequeue": ("held", "it was requeued too often", "ask the site"),
-        "launch_failed_requeued_held": ("held", "its start failed, and Slurm holds it", _RELEASE),
-        "PartitionTimeLimit": ("never", _TIME, "ask for a shorter `--time`"),
-        "PartitionNodeLimit": ("never", _NODES, "ask for fewer `--nodes`"),
-        "DependencyNeverSatisfied": ("never", _UNMET, "submit it without that dependency"),
-        "BadConstraints": (
-            *("never", "no node has the resources that it asks for"),
-            "change `--gres` or the constraint",
-        ),
-        "PartitionConfig": (
-            *("never", "its partition cannot give what it asks for"),
-            "ask for less, or choose another `--partition`",
-        ),
-        "AccountNotAllowed": (
-            *("never", "its account may not use the partition"),
-            "choose another `--account` or `--partition`",
-        ),
-        "InvalidAccount": ("never", "its account is not valid", _ACCOUNT),
-        "InvalidQOS": ("never", "its QOS is not valid", _QOS),
-        "QOSNotAllowed": ("never", "the partition does not take its QOS", _QOS),
-    }
-)
+_TABLE: Mapping[str, tuple[str, str, str]] = {
+    "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
+    "Resources": ("waits", "the resources that it asks for are in use", _WAIT),
+    "None": ("waits", "Slurm has not looked at it yet", _WAIT),
+    "BeginTime": ("waits", "its start time has not come", _WAIT),
+    "Cleaning": ("waits", "its last run is still being cleaned up", _WAIT),
+    "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
+    "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
+    # 26.05 has the same word, without names, for drained nodes, too.
+    "ReqNodeNotAvail": ("waits", _NO_NODE, _LOOK),
+    # A sentence of its own, whose first words these are.
+    "Nodes required for job are DOWN": ("waits", _NO_NODE, _LOOK),
+    "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
+    "Reservation": ("waits", "its reservation has not begun", _WAIT),
+    "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
+    "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
+    "Dependency": ("depends", "it waits for another job", _WAIT),
+    "JobHeldUser": ("held", "its owner holds it", _RELEASE),
+    "JobHeldAdmin": ("held", "an administrator holds it", "ask the site"),
+    "JobHoldMaxRequeue": ("held", "it was requeued too often", "ask the site"),
+    "launch_failed_requeued_held": ("held", "its start failed, and Slurm holds it", _RELEASE),
+    "PartitionTimeLimit": ("never", _TIME, "ask for a shorter `--time`"),
+    "PartitionNodeLimit": ("never", _NODES, "ask for fewer `--nodes`"),
+    "DependencyNeverSatisfied": ("never", _UNMET, "submit it without that dependency"),
+    "BadConstraints": (
+        *("never", "no node has the resources that it asks for"),
+        "change `--gres` or the constraint",
+    ),
+    "PartitionConfig": (
+        *("never", "its partition cannot give what it asks for"),
+        "ask for less, or choose another `--partition`",
+    ),
+    "AccountNotAllowed": (
+        *("never", "its account may not use the partition"),
+        "choose another `--account` or `--partition`",
+    ),
+    "InvalidAccount": ("never", "its account is not valid", _ACCOUNT),
+    "InvalidQOS": ("never", "its QOS is not valid", _QOS),
+    "QOSNotAllowed": ("never", "the partition does not take its QOS", _QOS),
+}
 _DOWN = re.compile(r"UnavailableNodes:(\S+)")
 _LIMIT = re.compile(r"(?:QOS|Assoc|Max)\w+")
 _TOO_BIG = re.compile(r"PerJob|PerNode|MaxWall")
@@ -230,18 +227,16 @@ def explain(reason: str | None) -> Waiting:
     return Waiting("quota", sentence, "it starts when other jobs under that limit end")
 
 
-_WORDS = MappingProxyType(
-    {
-        "TIMEOUT": "its time limit was reached",
-        "CANCELLED": "it was cancelled",
-        "NODE_FAIL": "a node that it ran on failed",
-        "OUT_OF_MEMORY": "it used more memory than it had asked for; `--mem` asks for more",
-        "PREEMPTED": "a job of higher priority preempted it",
-        "BOOT_FAIL": "its node did not boot",
-        "DEADLINE": "it could not end before its deadline",
-        "REVOKED": "another cluster took it over",
-    }
-)
+_WORDS: Mapping[str, str] = {
+    "TIMEOUT": "its time limit was reached",
+    "CANCELLED": "it was cancelled",
+    "NODE_FAIL": "a node that it ran on failed",
+    "OUT_OF_MEMORY": "it used more memory than it had asked for; `--mem` asks for more",
+    "PREEMPTED": "a job of higher priority preempted it",
+    "BOOT_FAIL": "its node did not boot",
+    "DEADLINE": "it could not end before its deadline",
+    "REVOKED": "another cluster took it over",
+}
 # In the log, the first that fits; a job may be cancelled for a reason that is told before.
 _IN_LOG = (
     (re.compile(r"oom[-_ ]kill|out of memory|exceeded job memory", re.IGNORECASE), "OUT_OF_MEMORY"),

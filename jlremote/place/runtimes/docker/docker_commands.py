@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Literal
 
 from jlremote import __version__
@@ -26,8 +25,8 @@ _LABELS = (
     *("created-by", "engine-arguments", "gpus", "job", "job-command", "job-gpus", "job-rm"),
     *("packages", "session", "start", "typed"),
 )
-UNUSED_LABELS = MappingProxyType({f"org.jlremote.{word}": "" for word in _LABELS})
-NO_LABELS: Mapping[str, str] = MappingProxyType({})
+UNUSED_LABELS: Mapping[str, str] = {f"org.jlremote.{word}": "" for word in _LABELS}
+NO_LABELS: Mapping[str, str] = {}
 
 
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:

@@ -123,10 +123,9 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
         )
     if _NOT_PERMITTED in complaint:
         by_sudo = "" if engine.behind_sudo else "; or, if you may use `sudo`: `--sudo`"
-        return EngineNotPermitted(
-            f"the user on the host may not use `{engine.name}`: {reason(failed)}",
-            hint=f"`sudo usermod -aG docker USER` there lets the user use it{by_sudo}",
-        )
+        why = f"the user on the host may not use `{engine.name}`: {reason(failed)}"
+        hint = f"`sudo usermod -aG docker USER` there lets the user use it{by_sudo}"
+        return EngineNotPermitted(why, hint=hint)
     service = engine.kind.daemon
     if failed.status == TOOK_TOO_LONG and not complaint:
         again = f"`sudo systemctl restart {service}` there restarts it; " if service else ""

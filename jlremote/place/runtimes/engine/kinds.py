@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 from jlremote.place.host.shell_text import command_line
@@ -93,11 +92,9 @@ class Engine:
         return replace(self, command=("env", *words, *self.command))
 
 
-ENGINES: Mapping[str, Engine] = MappingProxyType(
-    {
-        engine.name: engine
-        for engine in (Engine(kind, (*sudo, kind.program)) for sudo in ((), SUDO) for kind in KINDS)
-    }
-)
+ENGINES: Mapping[str, Engine] = {
+    engine.name: engine
+    for engine in (Engine(kind, (*sudo, kind.program)) for sudo in ((), SUDO) for kind in KINDS)
+}
 DOCKER = ENGINES["docker"]
 PODMAN = ENGINES["podman"]
