@@ -15,11 +15,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
-from jlremote.place.runtimes.engine.engine_errors import (
-    EngineSilent,
-    EngineUnusable,
-    tried,
-)
+from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable, tried
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.table import runtime_named
 from tests.outages.parts import within

@@ -156,11 +156,9 @@ def _absent(engine: Engine, failed: Completed, complaint: str) -> EngineMissing 
 
 
 def _missing(engine: Engine) -> EngineMissing:
-    return EngineMissing(
-        f"`{engine.kind.program}` was not found on the host",
-        hint=f"`{commands(engine.kind.program)[0]}` there installs it; `--runtime none` needs no "
-        "engine",
-    )
+    program = engine.kind.program
+    hint = f"`{commands(program)[0]}` there installs it; `--runtime none` needs no engine"
+    return EngineMissing(f"`{program}` was not found on the host", hint=hint)
 
 
 def without_password(engine: Engine) -> str:
