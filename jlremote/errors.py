@@ -36,8 +36,7 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── EngineMissing        place     … it was not found
     │   ├── EngineNotPermitted   place     … the user may not use it
     │   │   └── SudoPasswordNeeded  place
-    │   ├── EngineNotRunning     place     … its daemon does not run
-    │   │   └── EngineSilent     place     … its daemon does not answer
+    │   ├── EngineSilent         place     … its daemon does not answer
     │   └── DockerIsPodman       place     … it is podman under docker's name
     ├── EngineRefused            jobs      the engine does not list its containers
     ├── AccessRefused            jupyter   Jupyter wants a password

@@ -124,7 +124,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     start = prepared(start)
     engine, commands = start.engine, list[str]()
     inspected = run_script(host, command_line(inspect_image_argv(engine, image)))
-    if docker_errors.image_missing(inspected):
+    if docker_errors.NO_IMAGE.search(inspected.stderr):
         image_names.parse(image)
         commands.append(command_line(engine("pull", "--", image)))
     spec = new_container.spec_of(start, image, gpus, jupyter_launch.first_script(start))

@@ -97,10 +97,8 @@ def _lacking(
     host: LoginHost, programs: str, missing: JlrError, login: LoginShell
 ) -> EngineUnusable:
     if login.trouble:
-        return EngineUnusable(
-            f"cannot tell whether the host has {programs}: {login.looked()}",
-            hint=startup_files(host.name),
-        )
+        why = f"cannot tell whether the host has {programs}: {login.looked()}"
+        return EngineUnusable(why, hint=startup_files(host.name))
     return EngineMissing(f"{missing.message}: {login.looked()}", hint=missing.hint)
 
 

@@ -82,7 +82,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     check_host(host)
     config = None if context.ssh_config is None else context.ssh_config.resolve()
     events = LinkEvents(
-        on_command=lambda script: _show_command(script, context),
+        on_command=lambda script: context.progress.command(by_hand(in_short(script))),
         on_failure=lambda said: _show_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=lambda link, script: _expect_answer(link, script, context),
@@ -112,10 +112,6 @@ def begin(host: str, context: Context) -> None:
 
         threading.Thread(target=start, daemon=True).start()
         begun.wait()
-
-
-def _show_command(script: str, context: Context) -> None:
-    context.progress.command(by_hand(in_short(script)))
 
 
 def _show_failure(said: str, context: Context) -> None:
@@ -179,10 +175,8 @@ def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
     }
     known |= {host: f"{user}{at}{host}" for host in known_hosts(context.ssh_config)}
     near = closest(name, known)
-    return UnknownPlace(
-        f"`{typed}` is neither a host nor a session that is known here: {error.message}",
-        hint=f"did you mean `{known[near]}`?" if near else error.hint,
-    )
+    why = f"`{typed}` is neither a host nor a session that is known here: {error.message}"
+    return UnknownPlace(why, hint=f"did you mean `{known[near]}`?" if near else error.hint)
 
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:

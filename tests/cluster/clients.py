@@ -29,9 +29,7 @@ def check_clients(session: Session, node: str, environment: str) -> None:
     there = secrets.token_hex(4)
 
     def ran(*argv: str, stdin: str = "", status: int = 0) -> Result:
-        done = laptop.run(*argv, stdin=stdin)
-        assert done.status == status, done
-        return done
+        return laptop.run(*argv, stdin=stdin).checked(status)
 
     ssh, look = ("ssh", "-F", str(config)), "command -v jupyter-lab"
     shell = ("--", "sh", "-c", look)

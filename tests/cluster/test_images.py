@@ -177,9 +177,6 @@ def test_a_full_home_refuses_a_job_and_names_the_quota(
     finally:
         cluster.run("login", "umount", folder)
     for refused in (run, start):
-        assert refused.status == 1, refused
-        assert f"cannot write the job's files in `{folder}" in refused.stderr
-        assert why in refused.stderr
-        assert "quota" in refused.stderr
+        refused.checked(1, f"cannot write the job's files in `{folder}", why, "quota")
     assert called not in zih.jlr("list").stdout
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")

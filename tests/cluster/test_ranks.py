@@ -100,6 +100,5 @@ def test_ranks_run_in_an_image_which_is_tried_before_it_is_queued(
     cluster.run("login", "sh", "-c", cut)
     started = ("start", "zih", "cut", "--slurm", "--image", "cut.sif", "--no-browser")
     for refused in (zih.jlr(*SLURM, "--image", "cut.sif", "--", "true"), zih.jlr(*started)):
-        assert refused.status == 1
-        assert "the file may be cut short: copy or pull it again" in refused.stderr
+        refused.checked(1, "the file may be cut short: copy or pull it again")
     assert "cut." not in cluster.slurm("squeue", "--states=all", "--format=%j")

@@ -10,16 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.parts import (
-    busy,
-    detached,
-    job,
-    name,
-    running,
-    said_up,
-    stand_in,
-    until,
-)
+from tests.cluster.parts import busy, detached, job, name, running, said_up, stand_in, until
 from tests.jobs.parts import Leavers
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop

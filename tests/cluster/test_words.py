@@ -7,15 +7,7 @@ import re
 
 import pytest
 
-from tests.cluster.parts import (
-    JUPYTER,
-    busy,
-    detached,
-    job,
-    jobs,
-    listed,
-    name,
-)
+from tests.cluster.parts import JUPYTER, busy, detached, job, jobs, listed, name
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until

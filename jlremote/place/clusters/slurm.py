@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
-from jlremote.place.clusters import launchers, slurm_lists
+from jlremote.place.clusters import slurm_lists
 from jlremote.place.clusters.scheduler import INDEX, Resources, SchedulerFacts, SchedulerSilent
 from jlremote.place.host.contract import FIELD, GROUP, PRINT_GROUP, Completed
 from jlremote.place.host.process_mark import CARRIER, STAYS
@@ -141,7 +141,7 @@ class Slurm:
 
     def array_limit(self) -> str:
         """Print the setting MaxArraySize, the limit for `indices`, if the site tells it."""
-        return f"{_ON_PATH}{launchers.LIMIT}"
+        return f"{_ON_PATH}scontrol show config 2>/dev/null | sed -n 's/^MaxArraySize *= *//p'"
 
     def search(self, name: str) -> str:
         """Print the ids of the user's jobs and arrays of a name; fail if Slurm does not answer."""
@@ -253,15 +253,12 @@ class Slurm:
         """Return Slurm's own words; a lost answer may belong to a job that was submitted."""
         said = one_line(f"{answer.stderr} {answer.stdout}".replace("sbatch: error: ", ""))
         if answer.status == 0 or answer.status == 124 or _SILENT.search(said):
-            return SchedulerSilent(
-                f"Slurm did not answer: {said or 'sbatch printed no job id'}",
-                hint="`squeue --me` on the host shows whether the job is there",
-            )
+            why = f"Slurm did not answer: {said or 'sbatch printed no job id'}"
+            hint = "`squeue --me` on the host shows whether the job is there"
+            return SchedulerSilent(why, hint=hint)
         if answer.status == 127:
-            return JlrError(
-                "the host has no Slurm: `sbatch` was not found",
-                hint="`--slurm` is for the login node of a cluster; leave it out elsewhere",
-            )
+            hint = "`--slurm` is for the login node of a cluster; leave it out elsewhere"
+            return JlrError("the host has no Slurm: `sbatch` was not found", hint=hint)
         return JlrError(f"Slurm refused the job: {said or answer.complaint}")
 
     def gpus(self) -> str:
@@ -290,10 +287,8 @@ def _asked(resources: Resources) -> tuple[str, ...]:
                 "pyxis, `-- srun --container-image=IMAGE COMMAND` does",
             )
         if _OURS.fullmatch(argument):
-            raise Usage(
-                f"`jlr run` sets `{argument}` itself",
-                hint="use `--name` and `--env`; `jlr logs` shows the output",
-            )
+            hint = "use `--name` and `--env`; `jlr logs` shows the output"
+            raise Usage(f"`jlr run` sets `{argument}` itself", hint=hint)
     asked = (f"--{name}={value}" for name, value in given.items() if value is not None)
     # Variables are read from the job's folder: accounting may keep the job's environment.
     return ("--no-requeue", f"--export={_ENVIRONMENT}", *asked, *resources.arguments)

@@ -14,7 +14,6 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from jlremote.place.clusters.scheduler import (
     ClusterGpus,
@@ -44,8 +43,24 @@ _NOTHING = ("None", "N/A", "(null)", "", "NonZeroExitCode")
 @understood("Slurm")
 def read_queue(printed: str) -> Mapping[str, QueuedJob]:
     """Return the jobs by id (`SchedulerSilent`: there is no heading, which proves an answer)."""
-    rows = (line.split(FIELD) for line in _listed(printed, QUEUE_HEADING + FIELD, "squeue"))
-    return {fields[0]: _job(fields) for fields in rows if len(fields) >= len(QUEUE_COLUMNS)}
+    found = {}
+    for line in _listed(printed, QUEUE_HEADING + FIELD, "squeue"):
+        fields = line.split(FIELD)[: len(QUEUE_COLUMNS)]
+        if len(fields) < len(QUEUE_COLUMNS):
+            continue
+        job, name, words, reason, start, end, nodes = fields
+        state = base_state(words)
+        found[job] = QueuedJob(
+            id=job,
+            name=name,
+            state=state,
+            phase="waiting" if state in PENDING else "running" if state in RUNNING else "ended",
+            reason=None if reason in _NOTHING else reason,
+            start=moment(start),
+            end=moment(end),
+            nodes=None if nodes in _NOTHING else nodes,
+        )
+    return found
 
 
 def _listed(printed: str, heading: str, program: str) -> list[str]:
@@ -64,21 +79,6 @@ def silence(printed: str, program: str) -> SchedulerSilent:
         return SchedulerSilent(why, hint="ask the site, which may hide it (`PrivateData`)")
     return SchedulerSilent(
         f"Slurm does not answer: {words}", hint="its jobs go on meanwhile; try again"
-    )
-
-
-def _job(fields: list[str]) -> QueuedJob:
-    job, name, words, reason, start, end, nodes = fields[: len(QUEUE_COLUMNS)]
-    state = base_state(words)
-    return QueuedJob(
-        id=job,
-        name=name,
-        state=state,
-        phase="waiting" if state in PENDING else "running" if state in RUNNING else "ended",
-        reason=None if reason in _NOTHING else reason,
-        start=moment(start),
-        end=moment(end),
-        nodes=None if nodes in _NOTHING else nodes,
     )
 
 
@@ -105,7 +105,9 @@ def read_gpus(printed: str) -> ClusterGpus:
     """Return the GPUs of partitions and who holds them (`SchedulerSilent`: there is no heading)."""
     listed, running, asked = printed.split(GROUP)
     user, _, now = asked.strip().partition("\n")
-    rows = list(_rows(listed))
+    lines = _listed(listed, NODES_HEADING, "sinfo")
+    cut = ([line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)] for line in lines)
+    rows = [columns for columns in cut if len(columns) == len(_COLUMNS)]
     if QUEUE_HEADING not in running:  # else all that is in use would count as hidden
         raise silence(running, "squeue")
     jobs = sorted(_jobs(running, now), key=lambda job: (job.user != user, job.user, job.job))
@@ -113,13 +115,6 @@ def read_gpus(printed: str) -> ClusterGpus:
     used = {node: sum(_gpus(busy).values()) for node, _, _, busy, _ in rows}
     hidden = max(0, sum(used.values()) - sum(job.gpus for job in jobs))
     return ClusterGpus(tuple(_by_partition(rows)), tuple(jobs), hidden)
-
-
-def _rows(printed: str) -> Iterator[list[str]]:
-    for line in _listed(printed, NODES_HEADING, "sinfo"):
-        columns = [line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)]
-        if len(columns) == len(_COLUMNS):
-            yield columns
 
 
 def _by_partition(rows: Iterable[list[str]]) -> Iterator[GpuNodes]:
@@ -162,48 +157,46 @@ _NODES = "it asks for more nodes than the partition gives to a job"
 _UNMET = "the job that it depends on did not end as it must"
 _ACCOUNT = "choose another `--account`"
 _QOS = "choose another `--qos`"
-_TABLE = MappingProxyType(
-    {
-        "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
-        "Resources": ("waits", "the resources that it asks for are in use", _WAIT),
-        "None": ("waits", "Slurm has not looked at it yet", _WAIT),
-        "BeginTime": ("waits", "its start time has not come", _WAIT),
-        "Cleaning": ("waits", "its last run is still being cleaned up", _WAIT),
-        "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
-        "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
-        # 26.05 has the same word, without names, for drained nodes, too.
-        "ReqNodeNotAvail": ("waits", _NO_NODE, _LOOK),
-        # A sentence of its own, whose first words these are.
-        "Nodes required for job are DOWN": ("waits", _NO_NODE, _LOOK),
-        "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
-        "Reservation": ("waits", "its reservation has not begun", _WAIT),
-        "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
-        "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
-        "Dependency": ("depends", "it waits for another job", _WAIT),
-        "JobHeldUser": ("held", "its owner holds it", _RELEASE),
-        "JobHeldAdmin": ("held", "an administrator holds it", "ask the site"),
-        "JobHoldMaxRequeue": ("held", "it was requeued too often", "ask the site"),
-        "launch_failed_requeued_held": ("held", "its start failed, and Slurm holds it", _RELEASE),
-        "PartitionTimeLimit": ("never", _TIME, "ask for a shorter `--time`"),
-        "PartitionNodeLimit": ("never", _NODES, "ask for fewer `--nodes`"),
-        "DependencyNeverSatisfied": ("never", _UNMET, "submit it without that dependency"),
-        "BadConstraints": (
-            *("never", "no node has the resources that it asks for"),
-            "change `--gres` or the constraint",
-        ),
-        "PartitionConfig": (
-            *("never", "its partition cannot give what it asks for"),
-            "ask for less, or choose another `--partition`",
-        ),
-        "AccountNotAllowed": (
-            *("never", "its account may not use the partition"),
-            "choose another `--account` or `--partition`",
-        ),
-        "InvalidAccount": ("never", "its account is not valid", _ACCOUNT),
-        "InvalidQOS": ("never", "its QOS is not valid", _QOS),
-        "QOSNotAllowed": ("never", "the partition does not take its QOS", _QOS),
-    }
-)
+_TABLE: Mapping[str, tuple[str, str, str]] = {
+    "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
+    "Resources": ("waits", "the resources that it asks for are in use", _WAIT),
+    "None": ("waits", "Slurm has not looked at it yet", _WAIT),
+    "BeginTime": ("waits", "its start time has not come", _WAIT),
+    "Cleaning": ("waits", "its last run is still being cleaned up", _WAIT),
+    "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
+    "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
+    # 26.05 has the same word, without names, for drained nodes, too.
+    "ReqNodeNotAvail": ("waits", _NO_NODE, _LOOK),
+    # A sentence of its own, whose first words these are.
+    "Nodes required for job are DOWN": ("waits", _NO_NODE, _LOOK),
+    "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
+    "Reservation": ("waits", "its reservation has not begun", _WAIT),
+    "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
+    "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
+    "Dependency": ("depends", "it waits for another job", _WAIT),
+    "JobHeldUser": ("held", "its owner holds it", _RELEASE),
+    "JobHeldAdmin": ("held", "an administrator holds it", "ask the site"),
+    "JobHoldMaxRequeue": ("held", "it was requeued too often", "ask the site"),
+    "launch_failed_requeued_held": ("held", "its start failed, and Slurm holds it", _RELEASE),
+    "PartitionTimeLimit": ("never", _TIME, "ask for a shorter `--time`"),
+    "PartitionNodeLimit": ("never", _NODES, "ask for fewer `--nodes`"),
+    "DependencyNeverSatisfied": ("never", _UNMET, "submit it without that dependency"),
+    "BadConstraints": (
+        *("never", "no node has the resources that it asks for"),
+        "change `--gres` or the constraint",
+    ),
+    "PartitionConfig": (
+        *("never", "its partition cannot give what it asks for"),
+        "ask for less, or choose another `--partition`",
+    ),
+    "AccountNotAllowed": (
+        *("never", "its account may not use the partition"),
+        "choose another `--account` or `--partition`",
+    ),
+    "InvalidAccount": ("never", "its account is not valid", _ACCOUNT),
+    "InvalidQOS": ("never", "its QOS is not valid", _QOS),
+    "QOSNotAllowed": ("never", "the partition does not take its QOS", _QOS),
+}
 _DOWN = re.compile(r"UnavailableNodes:(\S+)")
 _LIMIT = re.compile(r"(?:QOS|Assoc|Max)\w+")
 _TOO_BIG = re.compile(r"PerJob|PerNode|MaxWall")
@@ -234,18 +227,16 @@ def explain(reason: str | None) -> Waiting:
     return Waiting("quota", sentence, "it starts when other jobs under that limit end")
 
 
-_WORDS = MappingProxyType(
-    {
-        "TIMEOUT": "its time limit was reached",
-        "CANCELLED": "it was cancelled",
-        "NODE_FAIL": "a node that it ran on failed",
-        "OUT_OF_MEMORY": "it used more memory than it had asked for; `--mem` asks for more",
-        "PREEMPTED": "a job of higher priority preempted it",
-        "BOOT_FAIL": "its node did not boot",
-        "DEADLINE": "it could not end before its deadline",
-        "REVOKED": "another cluster took it over",
-    }
-)
+_WORDS: Mapping[str, str] = {
+    "TIMEOUT": "its time limit was reached",
+    "CANCELLED": "it was cancelled",
+    "NODE_FAIL": "a node that it ran on failed",
+    "OUT_OF_MEMORY": "it used more memory than it had asked for; `--mem` asks for more",
+    "PREEMPTED": "a job of higher priority preempted it",
+    "BOOT_FAIL": "its node did not boot",
+    "DEADLINE": "it could not end before its deadline",
+    "REVOKED": "another cluster took it over",
+}
 # In the log, the first that fits; a job may be cancelled for a reason that is told before.
 _IN_LOG = (
     (re.compile(r"oom[-_ ]kill|out of memory|exceeded job memory", re.IGNORECASE), "OUT_OF_MEMORY"),

@@ -132,10 +132,9 @@ def understood(program: str) -> Iterator[None]:
     try:
         yield
     except ODD as error:
-        raise OddAnswer(
-            f"cannot read the answer of {program} on the host: {one_line(str(error))[:200]}",
-            hint="`jlr --verbose …` shows the commands; run them there by hand",
-        ) from error
+        why = f"cannot read the answer of {program} on the host: {one_line(str(error))[:200]}"
+        hint = "`jlr --verbose …` shows the commands; run them there by hand"
+        raise OddAnswer(why, hint=hint) from error
 
 
 def records(output: str) -> list[list[str]]:

@@ -62,10 +62,8 @@ def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dic
     for name in steps:
         found = _between(stdout, name, marker)
         if marker in stderr and marker not in stdout:
-            raise NoShell(
-                "the remote shell sends no output",
-                hint="look for an `exec >` in the shell startup files on the host: it moves stdout",
-            )
+            hint = "look for an `exec >` in the shell startup files on the host: it moves stdout"
+            raise NoShell("the remote shell sends no output", hint=hint)
         if found is None or not _STATUS.fullmatch(found[1]):
             raise ended_early(stdout, stderr)
         output, status = found

@@ -105,10 +105,8 @@ class FolderJobs:
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         """Return the script that prints the last lines (`None`: all), and what comes then."""
         if since is not None:
-            raise Usage(
-                f"the output of the job `{key}` has no times, as it has no container of its own",
-                hint="leave out `--since`; `--tail N` shows the last lines",
-            )
+            why = f"the output of the job `{key}` has no times, as it has no container of its own"
+            raise Usage(why, hint="leave out `--since`; `--tail N` shows the last lines")
         last = f"-n {'+1' if lines is None else lines}"
         return (self._watch if follow else self._show)(key, last, last)
 

@@ -45,7 +45,6 @@ _ASK = """\
 stty -echo || exit
 printf %s MARKER; IFS= read -r jlr_typed; stty echo
 """
-_FORGET = "unset jlr_typed\n"
 
 
 def endable(argv: tuple[str, ...]) -> str:
@@ -85,7 +84,7 @@ def asking(script: str, marker: str) -> str:
     """Return a script for a terminal that gives `sudo` the line typed when `marker` comes."""
     # It may be seen by others, as it is on a command line.
     write = _HAND_OVER.replace("WRITE", "printf '%b\\n' \"$jlr_typed\"")
-    return _ASK.replace("MARKER", marker) + write + _FORGET + script
+    return _ASK.replace("MARKER", marker) + write + "unset jlr_typed\n" + script
 
 
 def typed(password: str) -> bytes:

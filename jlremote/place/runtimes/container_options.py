@@ -79,10 +79,8 @@ def check_arguments(words: tuple[str, ...]) -> None:
                 "container stays",
             )
         if not word.startswith("-") and (not before.startswith("-") or "=" in before):
-            raise Usage(
-                f"unexpected argument `{word}`",
-                hint="options of the engine follow `--`, as in `-- --cap-add SYS_PTRACE`",
-            )
+            hint = "options of the engine follow `--`, as in `-- --cap-add SYS_PTRACE`"
+            raise Usage(f"unexpected argument `{word}`", hint=hint)
         before = word
 
 
@@ -106,10 +104,8 @@ def refusal(options: ContainerOptions, said: str, why: str) -> JlrError | None:
     if item is None:
         return None
     takes_away = shlex.join((f"--{option}", f"{refused}="))
-    return JlrError(
-        f"the host does not allow `--{option} {item}`: {why}",
-        hint=f"`{takes_away}` leaves it out, also if a profile has it",
-    )
+    hint = f"`{takes_away}` leaves it out, also if a profile has it"
+    return JlrError(f"the host does not allow `--{option} {item}`: {why}", hint=hint)
 
 
 # `inspect` does not have the words of the command line, so labels keep them.

@@ -254,8 +254,7 @@ def list_script(engine: Engine) -> str:
     """Return the script that describes all containers and lists their processes, from outside."""
     ids = command_line(engine("ps", "--quiet", "--no-trunc"))
     described = command_line(inspect_argv(engine, _WHICH)).replace(_WHICH, "$ids")
-    podman = engine.kind.program == "podman"
-    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
+    columns = ("huser", "hpid", "args") if engine.kind.is_podman else ("-eo", "user:32,pid,args")
     top = command_line(engine("top", _WHICH, *columns)).replace(_WHICH, '"$id"')
     return (
         f"ids=$({ids} --all) || exit\n"
@@ -299,10 +298,7 @@ _SHOWN = 5
 
 
 def changes_in_words(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
-    """Return in words what would be deleted with a container.
-
-    `printed` has the lines of `docker diff`; `volumes` are the folders that stay.
-    """
+    """Return in words what goes with a container, by its `docker diff`; `volumes` stay."""
     paths = sorted(line[2:] for line in printed.splitlines() if line[:2] in ("A ", "C "))
     kept = tuple(f"{volume.rstrip('/')}/" for volume in volumes)
     outside = [path for path in paths if not f"{path}/".startswith(kept)] if kept else paths

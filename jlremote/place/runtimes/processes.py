@@ -63,10 +63,8 @@ def attached(name: str, argv: Argv, how: Attachment, environment: Environment) -
         ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
     ):
         if value is not None:
-            raise Usage(
-                f"`{option}` is for a container of an engine, and `{name}` runs without one",
-                hint=instead,
-            )
+            why = f"`{option}` is for a container of an engine, and `{name}` runs without one"
+            raise Usage(why, hint=instead)
     variables = tuple(f"{variable}={value}" for variable, value in environment.items())
     began = ("env", *variables, *argv) if variables else argv
     if how.workdir is None:

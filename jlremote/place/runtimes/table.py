@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jlremote.errors import Usage
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
 AUTO = "auto"
 # Those whose sessions are processes of the host. The sessions of singularity lie with Apptainer's.
 OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer())
-_ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
-    {
-        runtime.name: runtime
-        for runtime in (*map(Containers, ENGINES.values()), *OF_PROCESSES, Apptainer("singularity"))
-    }
-)
+_ON_HOSTS: Mapping[str, Runtime] = {
+    runtime.name: runtime
+    for runtime in (*map(Containers, ENGINES.values()), *OF_PROCESSES, Apptainer("singularity"))
+}
 
 
 @cache
@@ -41,15 +38,13 @@ def on_nodes() -> Mapping[str, OnNode]:
         Apptainer(servers_folder=SERVERS),
         Apptainer("singularity", servers_folder=SERVERS),
     )
-    return MappingProxyType({inside.name: OnNode(inside) for inside in insides})
+    return {inside.name: OnNode(inside) for inside in insides}
 
 
 @cache
 def runtimes() -> Mapping[str, Runtime]:
     """Return all runtimes by name."""
-    return MappingProxyType(
-        {**_ON_HOSTS, **{runtime.name: runtime for runtime in on_nodes().values()}}
-    )
+    return {**_ON_HOSTS, **{runtime.name: runtime for runtime in on_nodes().values()}}
 
 
 def runtime_of(record: SessionRecord) -> Runtime:
@@ -71,8 +66,6 @@ def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
     chosen = _ON_HOSTS.get(wanted) or runtimes().get(wanted)
     if chosen is None:
         behind = " behind `sudo`" if sudo else ""
-        raise Usage(
-            f"there is no runtime `{name}`{behind}",
-            hint=f"use one of: auto, {', '.join(runtimes())}",
-        )
+        hint = f"use one of: auto, {', '.join(runtimes())}"
+        raise Usage(f"there is no runtime `{name}`{behind}", hint=hint)
     return chosen

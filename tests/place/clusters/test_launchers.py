@@ -11,6 +11,8 @@ import pytest
 from jlremote.errors import Usage
 from jlremote.place.clusters.launchers import indices, launched, task
 from jlremote.place.clusters.scheduler import Ranks
+from tests.lab.programs import write_program
+from tests.place.host.shells import run_sh
 
 PROGRAMS = {
     "scontrol": "echo node1; echo node2",
@@ -37,15 +39,9 @@ def run(
     folder: Path, command: tuple[str, ...], ranks: Ranks, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     for name, text in PROGRAMS.items():
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    return subprocess.run(
-        ("sh", "-c", launched(task(command, ranks), ranks)),
-        env={"PATH": f"{folder}:/usr/bin:/bin"} | VARIABLES | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        write_program(folder / name, f"#!/bin/sh\n{text}\n")
+    surroundings = {"PATH": f"{folder}:/usr/bin:/bin"} | VARIABLES | variables
+    return run_sh("sh", launched(task(command, ranks), ranks), **surroundings)
 
 
 def test_torchrun_gets_a_task_of_each_node(tmp_path: Path) -> None:

@@ -37,10 +37,11 @@ def through(shell: str, steps: Steps, *, before: str = "", after: str = "") -> d
     return run_steps(steps, LIMIT, execute)
 
 
-def run_sh(shell: str, script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script on stdin of a shell and return how it ended."""
+def run_sh(shell: str, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script on stdin of a shell, perhaps with these variables alone; return how it ended."""
+    env = variables or None
     return subprocess.run(
-        (shell, "-s"), input=script, capture_output=True, text=True, timeout=30, check=False
+        (shell, "-s"), input=script, env=env, capture_output=True, text=True, timeout=30
     )
 
 

@@ -11,7 +11,6 @@ from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotPermitted,
-    EngineNotRunning,
     EngineUnusable,
     SudoPasswordNeeded,
     engine_error,
@@ -20,67 +19,38 @@ from jlremote.place.runtimes.engine.engine_errors import (
 from jlremote.place.runtimes.engine.kinds import ENGINES
 from tests.sources import modules
 
-
 # As docker 20.10 and 28, podman 4.3 and sudo 1.9 say it.
-@pytest.mark.parametrize(
-    ("engine", "said", "status", "kind", "mend"),
-    [
-        ("docker", "sh: 1: docker: not found", 127, EngineMissing, "apt install docker.io"),
-        ("podman", "sh: 1: podman: not found", 127, EngineMissing, "apt install podman"),
-        ("sudo podman", "sudo: podman: command not found", 1, EngineMissing, "apt install podman"),
-        ("sudo docker", "sh: 1: sudo: not found", 127, EngineMissing, "--sudo"),
-        (
-            "docker",
-            "Got permission denied while trying to connect to the Docker daemon socket",
-            1,
-            EngineNotPermitted,
-            "usermod -aG docker",
-        ),
-        (
-            "podman",
-            'Error: cannot find UID/GID for user me: no subuid ranges found for user "me"',
-            125,
-            EngineNotPermitted,
-            "--add-subuids",
-        ),
-        (
-            "sudo docker",
-            "me is not in the sudoers file.",
-            1,
-            EngineNotPermitted,
-            "NOPASSWD: /usr/bin/docker",
-        ),
-        ("sudo docker", "sudo: a password is required", 1, SudoPasswordNeeded, "NOPASSWD"),
-        (
-            "sudo docker",
-            "sudo: no askpass program specified, try setting SUDO_ASKPASS",
-            1,
-            SudoPasswordNeeded,
-            "in a terminal asks",
-        ),
-        ("sudo podman", "sudo: 3 incorrect password attempts", 1, SudoPasswordNeeded, "NOPASSWD"),
-        (
-            "docker",
-            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
-            1,
-            EngineNotRunning,
-            "systemctl start docker",
-        ),
-        (
-            "podman",
-            "Cannot connect to Podman. Please verify your connection to the Linux system",
-            125,
-            EngineNotRunning,
-            "systemctl --user start podman",
-        ),
-    ],
-)
-def test_an_unusable_engine_comes_with_its_remedy(
-    engine: str, said: str, status: int, kind: type[EngineUnusable], mend: str
-) -> None:
-    error = engine_error(ENGINES[engine], Completed(status, "", f"{said}\n"))
-    assert type(error) is kind
-    assert mend in (error.hint or "")
+REMEDIES: dict[type[EngineUnusable], tuple[tuple[str, str, str], ...]] = {
+    EngineMissing: (
+        ("docker", "sh: 1: docker: not found", "apt install docker.io"),
+        ("podman", "sh: 1: podman: not found", "apt install podman"),
+        ("sudo podman", "sudo: podman: command not found", "apt install podman"),
+        ("sudo docker", "sh: 1: sudo: not found", "--sudo"),
+    ),
+    EngineNotPermitted: (
+        ("docker", "permission denied while trying to connect to the Docker daemon", "-aG docker"),
+        ("podman", "Error: cannot find UID/GID for user me: no subuid ranges", "--add-subuids"),
+        ("sudo docker", "me is not in the sudoers file.", "NOPASSWD: /usr/bin/docker"),
+    ),
+    SudoPasswordNeeded: (
+        ("sudo docker", "sudo: a password is required", "NOPASSWD"),
+        ("sudo docker", "sudo: no askpass program specified, try", "in a terminal asks"),
+        ("sudo podman", "sudo: 3 incorrect password attempts", "NOPASSWD"),
+    ),
+    EngineUnusable: (
+        ("docker", "Cannot connect to the Docker daemon at unix:///x.", "systemctl start docker"),
+        ("podman", "Cannot connect to Podman. Please verify", "systemctl --user start podman"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REMEDIES)
+def test_an_unusable_engine_comes_with_its_remedy(kind: type[EngineUnusable]) -> None:
+    for engine, said, mend in REMEDIES[kind]:
+        status = 127 if said.startswith("sh:") else 1
+        error = engine_error(ENGINES[engine], Completed(status, "", f"{said}\n"))
+        assert type(error) is kind
+        assert mend in (error.hint or ""), said
 
 
 def test_a_user_without_docker_is_told_of_sudo_unless_it_was_tried() -> None:

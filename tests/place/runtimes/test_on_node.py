@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import shlex
 import time
 from pathlib import Path
 
 import pytest
 
-from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import on_nodes
+from tests.lab.programs import write_program
+from tests.place.host.shells import through
 
 BARE = on_nodes()["none"]
 BEGUN = {"command": "jupyter lab", "mark": "abc", "id": "12\n", "began": "5 node1\n"}
@@ -32,27 +33,13 @@ class Home:
             (self.state / folder / "s" / name).write_text(text)
 
     def program(self, name: str, text: str) -> None:
-        """Make a program."""
-        (self.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
-        (self.folder / "bin" / name).chmod(0o755)
-
-    def run(self, script: str, stdin: str = "") -> Completed:
-        """Run a script as on the login node."""
-        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
-        done = subprocess.run(
-            ("sh", "-c", script),
-            input=stdin,
-            env={"HOME": str(self.folder), "PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return Completed(done.returncode, done.stdout, done.stderr)
+        write_program(self.folder / "bin" / name, f"#!/bin/sh\n{text}\n")
 
     def read(self) -> Container | None:
-        """Return the session as the runtime reads it."""
-        steps = BARE.survey("s", ":")
-        return BARE.read("s", {step: self.run(script) for step, script in steps.items()})
+        """Return the session as the runtime reads it on the login node."""
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        surroundings = f"export HOME={shlex.quote(str(self.folder))} PATH={shlex.quote(path)}"
+        return BARE.read("s", through("sh", BARE.survey("s", ":"), before=surroundings))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Literal
 
 from jlremote import __version__
@@ -26,8 +25,8 @@ _LABELS = (
     *("created-by", "engine-arguments", "gpus", "job", "job-command", "job-gpus", "job-rm"),
     *("packages", "session", "start", "typed"),
 )
-UNUSED_LABELS = MappingProxyType({f"org.jlremote.{word}": "" for word in _LABELS})
-NO_LABELS: Mapping[str, str] = MappingProxyType({})
+UNUSED_LABELS: Mapping[str, str] = {f"org.jlremote.{word}": "" for word in _LABELS}
+NO_LABELS: Mapping[str, str] = {}
 
 
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
@@ -64,7 +63,7 @@ def _create(
 ) -> Argv:
     # The person's own words come last: if one is no option, the container still has its name and
     # labels.
-    never = ("--pull=never",) if engine.kind.pulls_never else ()
+    never = ("--pull=never",) if engine.kind.is_podman else ()  # docker has it since 20.10
     told = {**UNUSED_LABELS, CREATOR_LABEL: f"jlr/{__version__}", **labels}
     given = (f"--label={name}={value}" for name, value in told.items())
     return (
@@ -73,7 +72,8 @@ def _create(
         *_flags(spec.options),
         *gpu_flags(engine, spec.gpus),
         *spec.options.engine_arguments,
-        *(("--",) if engine.kind.ends_options else ()),
+        # NVIDIA's first tool takes the image for the value of `--`.
+        *(("--",) if engine.kind.gpus != "variables" else ()),
         spec.image,
         *command,
     )
@@ -85,7 +85,7 @@ def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
     elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
         yield from (
             ("--log-driver=local", "--log-opt=max-size=10g", "--log-opt=max-file=2")
-            if engine.kind.daemon == "docker"
+            if not engine.kind.is_podman
             else ("--log-driver=json-file",)
         )
 
@@ -142,10 +142,11 @@ def attach_argv(
 ) -> Argv:
     """Return the command that connects the caller's stdin and stdout to a container's command.
 
-    With `start` that begins. The end of the terminal, a SIGHUP, must not reach what runs there.
+    With `start` that begins. The end of the terminal, a SIGHUP, must not reach what runs there,
+    though podman's `start` passes its own signals on, too.
     """
     begin = ("start", "--attach", "--interactive") if start else ("attach",)
-    alone = ("--sig-proxy=false",) if not start or engine.kind.start_passes_signals else ()
+    alone = ("--sig-proxy=false",) if not start or engine.kind.is_podman else ()
     keys = () if detach_keys is None else (f"--detach-keys={detach_keys}",)
     return engine(*begin, *alone, *keys, name)
 

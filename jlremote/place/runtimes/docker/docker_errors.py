@@ -18,30 +18,22 @@ from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
 from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.text import one_line, printable
 
-# Each in docker's words, then podman's.
-_NO_IMAGE = ("no such image", "image not known")
+# Each in docker's words, then podman's. The first says that an image is not on the host.
+NO_IMAGE = re.compile("no such image|image not known", re.IGNORECASE)
 _PORT_TAKEN = ("port is already allocated", "address already in use")
 # A network, or the container whose network or memory was to be shared.
 _NOT_THERE = re.compile(r"no such container: |no container with name or id |network .*not found")
 # Podman 4 and 5; dockerd. As patterns of a shell's `case`, too.
 _NO_INIT = ("container-init binary not found", "lookup init binary", '"docker-init": executable')
 INIT_MISSING = "|".join(f"*'{words}'*" for words in _NO_INIT)
-_NO_GPUS = (
-    "could not select device driver",
-    "nvidia-container",
-    "unresolvable cdi devices",
-    "unknown runtime specified nvidia",
-    "invalid runtime name: nvidia",
+_NO_GPUS = re.compile(
+    "could not select device driver|nvidia-container|unresolvable cdi devices"
+    "|unknown runtime specified nvidia|invalid runtime name: nvidia"
 )
 
 
 class JustCreated(Busy):
     """Another command created a container of that name a moment ago."""
-
-
-def image_missing(failed: Completed) -> bool:
-    """Return whether a container was not created because its image is not on the host."""
-    return any(words in failed.stderr.lower() for words in _NO_IMAGE)
 
 
 def init_missing(failed: Completed) -> bool:
@@ -69,7 +61,7 @@ def start_error(engine: Engine, name: str, why: str) -> JlrError:
     hint = f"`{engine.shown('logs', name)}` on the host may say why"
     if "paused" in why:
         hint = f"`{engine.shown('unpause', name)}` on the host resumes it"
-    if any(words in why.lower() for words in _NO_GPUS):
+    if _NO_GPUS.search(why.lower()):
         hint = mend(why) or hint
     return JlrError(f"the container `{name}` does not start: {why}", hint=hint)
 
@@ -89,7 +81,7 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host:
         )
     if refused := refusal(spec.options, said, why):
         return refused
-    if cause := _misuse(engine, spec, complaint, why) or _lack(engine, spec, complaint, why, host):
+    if cause := _known(engine, spec, complaint, why, host):
         return cause
     kind = NotFound if _NOT_THERE.search(complaint) else JlrError
     return kind(
@@ -99,40 +91,26 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed, host:
     )
 
 
-def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
-    if "invalid reference format" in complaint or "must be lowercase" in complaint:
-        return Usage(
-            f"invalid image name `{printable(spec.image)}`",
-            hint="write `NAME[:TAG]`, in lower case",
-        )
-    if complaint.removeprefix("error: ").startswith(("invalid argument", "unknown flag")):
-        return Usage(
-            f"{engine.name} on the host does not take an option: {why}",
-            hint=f"`{engine.shown('create', '--help')}` there describes its options",
-        )
-    return None
-
-
-def _lack(
+def _known(
     engine: Engine, spec: ContainerSpec, complaint: str, why: str, host: str
 ) -> JlrError | None:
+    if "invalid reference format" in complaint or "must be lowercase" in complaint:
+        hint = "write `NAME[:TAG]`, in lower case"
+        return Usage(f"invalid image name `{printable(spec.image)}`", hint=hint)
+    if complaint.removeprefix("error: ").startswith(("invalid argument", "unknown flag")):
+        hint = f"`{engine.shown('create', '--help')}` there describes its options"
+        return Usage(f"{engine.name} on the host does not take an option: {why}", hint=hint)
     if "already in use by" in complaint:
-        return JustCreated(
-            f"another command has just created a container `{spec.name}`",
-            hint="run the command again to use it, or choose another name",
-        )
+        hint = "run the command again to use it, or choose another name"
+        return JustCreated(f"another command has just created a container `{spec.name}`", hint=hint)
     if missing := re.search(r'exec:? "([^"/]+)": executable file not found', why):
         return NotFound(f"`{missing[1]}`: command not found in `{spec.image}`")
     if any(words in complaint for words in _PORT_TAKEN):
-        return Busy(
-            f"a port of the host is in use: {why}",
-            hint="jlr needs no published port: leave it out after `--`, or choose another",
-        )
-    if any(words in complaint for words in _NO_GPUS):
-        return JlrError(
-            f"the host gives no GPUs to containers: {why}",
-            hint=mend(complaint) or f"run `jlr doctor {host}`, which finds the cause",
-        )
+        hint = "jlr needs no published port: leave it out after `--`, or choose another"
+        return Busy(f"a port of the host is in use: {why}", hint=hint)
+    if _NO_GPUS.search(complaint):
+        hint = mend(complaint) or f"run `jlr doctor {host}`, which finds the cause"
+        return JlrError(f"the host gives no GPUs to containers: {why}", hint=hint)
     if "no space left" in complaint:
         return JlrError(f"no space is left on the host: {why}", hint=space_hint(engine))
     return None

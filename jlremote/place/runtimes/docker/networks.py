@@ -15,14 +15,13 @@ from jlremote.place.runtimes.runtime import CREATOR_LABEL, SESSION_LABEL, START_
 
 # The engines' default networks: any `docker run` puts a neighbour there.
 _DEFAULTS = ("bridge", "podman")
-_MARK_DIGITS = 8
 _MTU = "com.docker.network.driver.mtu"
 _OWNER = f'"--label={USER_LABEL}=$(id -un || id -u)"'
 
 
 def name_of(session: str, mark: str) -> str:
     """Return the name of a session's network, which has the mark of its start."""
-    return f"jlr-{session}-{mark[:_MARK_DIGITS]}"
+    return f"jlr-{session}-{mark[:8]}"
 
 
 def is_wanted(options: ContainerOptions) -> bool:
@@ -34,7 +33,7 @@ def is_wanted(options: ContainerOptions) -> bool:
 
 def may_be_rootless(engine: Engine) -> bool:
     """Return whether an engine may be rootless: the host does not reach its networks."""
-    return engine.kind.daemon is None and not engine.behind_sudo
+    return engine.kind.is_podman and not engine.behind_sudo
 
 
 def creation(engine: Engine, session: str, mark: str, options: ContainerOptions) -> str:
@@ -92,10 +91,7 @@ def removal(engine: Engine, mark: str) -> str:
 
 
 def left_over(engine: Engine, *, remove: bool = False) -> str:
-    """Return the script that prints the user's networks of sessions that no container is on.
-
-    One that has stopped counts: it needs its network again. With `remove` they are removed.
-    """
+    """Return the script that prints or removes networks that no container, even stopped, is on."""
     find = command_line(engine("network", "ls", "--quiet", f"--filter=label={START_LABEL}"))
     on = command_line(engine("ps", "--all", "--quiet"))
     show = command_line(engine("network", "inspect", "--format={{.Name}}"))

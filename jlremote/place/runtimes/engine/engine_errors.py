@@ -21,39 +21,28 @@ _REQUEST = re.compile(r': [A-Z][a-z]+ "http[^"]*": dial unix .*$')
 _WHICH = re.compile(r'^unable to start container "?[0-9a-f]{64}"?: ')
 # The version decides whether "the Docker daemon socket" or "the docker API" follows. `permission
 # denied` alone may also come from a file in a container.
-_NOT_PERMITTED = ("permission denied while trying to connect",)
-_NOT_RUNNING = (
-    "cannot connect to the docker",
-    "is the docker daemon running",
-    "cannot connect to podman",
-    "unable to connect to podman",
+_NOT_PERMITTED = "permission denied while trying to connect"
+_NOT_RUNNING = re.compile(
+    "cannot connect to (?:the docker|podman)|unable to connect to podman"
+    "|is the docker daemon running"
 )
 # Rootless podman needs a range of ids for the user, and two programs that map them.
 _NO_IDS = ("newuidmap", "newgidmap", "no subuid ranges", "no subgid ranges", "insufficient uids")
 # The errors of `sudo -n`, of `-A` without a program, of `-S`, and of a wrong password.
-_PASSWORD = (
-    "a password is required",
-    "a terminal is required",
-    "no askpass program specified",
-    "no password was provided",
-    "incorrect password attempt",
-    "incorrect authentication attempt",
+_PASSWORD = re.compile(
+    "a (?:password|terminal) is required|no askpass program specified|no password was provided"
+    "|incorrect (?:password|authentication) attempt"
 )
 _WANTS_TERMINAL = "you must have a tty"
-_REFUSED_BY_SUDO = (
-    "is not in the sudoers file",
-    "is not allowed to execute",
-    "may not run sudo",
-    "not allowed to set the following environment",
-    _WANTS_TERMINAL,
+_REFUSED_BY_SUDO = re.compile(
+    "is not in the sudoers file|is not allowed to execute|may not run sudo"
+    f"|not allowed to set the following environment|{_WANTS_TERMINAL}"
 )
 _ASK_FOR = "ask the host's administrator for a line in its sudoers:"
 # Podman's words in lower case; of "no such container" docker writes the first with a capital.
-_PODMAN = (
-    "emulate docker cli using podman",
-    "error: inspecting object:",
-    "running container create option:",
-    '"ociruntime"',
+_PODMAN = re.compile(
+    "emulate docker cli using podman|error: inspecting object:|running container create option:"
+    '|"ociruntime"'
 )
 
 
@@ -71,11 +60,7 @@ class EngineNotPermitted(EngineUnusable):
     """The user may not use the engine."""
 
 
-class EngineNotRunning(EngineUnusable):
-    """The engine's daemon does not run."""
-
-
-class EngineSilent(EngineNotRunning):
+class EngineSilent(EngineUnusable):
     """The engine's daemon does not answer."""
 
 
@@ -136,25 +121,20 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
             "--add-subgids 100000-165535 USER` there give the user ids; or use root's engine: "
             "`--sudo`",
         )
-    if any(phrase in complaint for phrase in _NOT_PERMITTED):
+    if _NOT_PERMITTED in complaint:
         by_sudo = "" if engine.behind_sudo else "; or, if you may use `sudo`: `--sudo`"
-        return EngineNotPermitted(
-            f"the user on the host may not use `{engine.name}`: {reason(failed)}",
-            hint=f"`sudo usermod -aG docker USER` there lets the user use it{by_sudo}",
-        )
+        why = f"the user on the host may not use `{engine.name}`: {reason(failed)}"
+        hint = f"`sudo usermod -aG docker USER` there lets the user use it{by_sudo}"
+        return EngineNotPermitted(why, hint=hint)
     service = engine.kind.daemon
     if failed.status == TOOK_TOO_LONG and not complaint:
         again = f"`sudo systemctl restart {service}` there restarts it; " if service else ""
-        return EngineSilent(
-            f"`{engine.name}` on the host does not answer",
-            hint=f"{again}its disk or its network may hang",
-        )
-    if any(phrase in complaint for phrase in _NOT_RUNNING):
+        hint = f"{again}its disk or its network may hang"
+        return EngineSilent(f"`{engine.name}` on the host does not answer", hint=hint)
+    if _NOT_RUNNING.search(complaint):
         start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
-        return EngineNotRunning(
-            f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}",
-            hint=f"`{start}` on the host starts it",
-        )
+        why = f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}"
+        return EngineUnusable(why, hint=f"`{start}` on the host starts it")
     return JlrError(f"`{engine.name}` failed: {reason(failed)}")
 
 
@@ -163,7 +143,7 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
     if engine.kind.program != "docker":
         return False
     text = f"{answered.stderr}{answered.stdout}".lower()
-    return any(words in text for words in _PODMAN) or "no such container" in answered.stderr
+    return bool(_PODMAN.search(text)) or "no such container" in answered.stderr
 
 
 def _absent(engine: Engine, failed: Completed, complaint: str) -> EngineMissing | None:
@@ -176,11 +156,9 @@ def _absent(engine: Engine, failed: Completed, complaint: str) -> EngineMissing 
 
 
 def _missing(engine: Engine) -> EngineMissing:
-    return EngineMissing(
-        f"`{engine.kind.program}` was not found on the host",
-        hint=f"`{commands(engine.kind.program)[0]}` there installs it; `--runtime none` needs no "
-        "engine",
-    )
+    program = engine.kind.program
+    hint = f"`{commands(program)[0]}` there installs it; `--runtime none` needs no engine"
+    return EngineMissing(f"`{program}` was not found on the host", hint=hint)
 
 
 def without_password(engine: Engine) -> str:
@@ -189,11 +167,9 @@ def without_password(engine: Engine) -> str:
 
 
 def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnusable | None:
-    if any(phrase in complaint for phrase in _PASSWORD):
-        return SudoPasswordNeeded(
-            f"`{engine.name}` needs a password on the host",
-            hint=f"the next `jlr` command in a terminal asks for it; or {without_password(engine)}",
-        )
+    if _PASSWORD.search(complaint):
+        hint = f"the next `jlr` command in a terminal asks for it; or {without_password(engine)}"
+        return SudoPasswordNeeded(f"`{engine.name}` needs a password on the host", hint=hint)
     if f"sudo: {engine.kind.program}: command not found" in complaint:
         return _missing(engine)
     if failed.status == COMMAND_NOT_FOUND or "sudo: not found" in complaint:
@@ -202,7 +178,7 @@ def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnus
         )
     # Its lecture may come before the refusal.
     lines = printable(failed.stderr).splitlines()
-    refused = [line for line in lines if any(words in line.lower() for words in _REFUSED_BY_SUDO)]
+    refused = [line for line in lines if _REFUSED_BY_SUDO.search(line.lower())]
     if refused:
         hint = without_password(engine)
         if _WANTS_TERMINAL in refused[0].lower():

@@ -65,10 +65,8 @@ def _names(engine: Engine, value: str) -> list[str]:
         return [str(index) for index in range(int(value))]
     devices = value.strip("\"'").removeprefix("device=")
     if "=" in devices:
-        raise Usage(
-            f"{engine.name} does not take docker's `--gpus {value}`",
-            hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs with any engine",
-        )
+        hint = "`--gpus` takes `auto`, `2`, `0,3` or UUIDs with any engine"
+        raise Usage(f"{engine.name} does not take docker's `--gpus {value}`", hint=hint)
     return devices.split(",")
 
 

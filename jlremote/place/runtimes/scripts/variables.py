@@ -28,10 +28,8 @@ _LINE = re.compile(r"[\w.-]+=[^\r\n]*")
 def check_name(name: str) -> None:
     """Refuse a variable's name that shells do not take (`Usage`)."""
     if not _NAME.fullmatch(name):
-        raise Usage(
-            f"invalid name in `--env {name}=…`",
-            hint="use letters, digits and `_`, not beginning with a digit",
-        )
+        hint = "use letters, digits and `_`, not beginning with a digit"
+        raise Usage(f"invalid name in `--env {name}=…`", hint=hint)
 
 
 def take_first(text: str) -> str:
@@ -79,10 +77,8 @@ def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv,
             own.append(item)
             words[place] = f"--env={name}"
     if own and words[0] == SUDO[0]:
-        raise Usage(
-            f"`--env {own[0].partition('=')[0]}` has several lines, which `sudo` does not pass on",
-            hint="put the value into a file of the host and mount that: `--volume`",
-        )
+        why = f"`--env {own[0].partition('=')[0]}` has several lines, which `sudo` does not pass on"
+        raise Usage(why, hint="put the value into a file of the host and mount that: `--volume`")
     if lines:
         words.insert(words.index("create") + 1, "--env-file=/dev/stdin")
     return tuple(words), tuple(own), "".join(lines)
