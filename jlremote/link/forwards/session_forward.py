@@ -77,11 +77,7 @@ class SessionForward:
         return self._listener.local_port
 
     def listen(self, listen: Listen, local_port: int) -> None:
-        """Start to listen.
-
-        Raises:
-            Busy: the port is taken.
-        """
+        """Start to listen; `Busy` if the port is taken."""
         listener = listen(local_port, self, self.key)
         listener.start()
         with self._changed:
