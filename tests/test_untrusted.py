@@ -150,7 +150,6 @@ WITHOUT_A_DOOR = {
     "link/notices.py": "moments of the door",
     "mounts/": "processes and octal bytes of this machine",
     "place/runtimes/container_options.py": "a number of the door, in bytes",
-    "ssh/config/destination.py": "a number of the door",
     "ssh/forward/browser_requests.py": "eighteen digits",
     "ssh/forward/place_streams.py": "a port that asyncssh has read",
     "copies/": "facts of files",

@@ -53,7 +53,7 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
         return not_permitted(destination, login.reasons)
     if isinstance(error, paramiko.IncompatiblePeer):
         offered = getattr(transport, "server_offer", {})
-        return _no_common_algorithm(one_line(str(error)), offered, destination)
+        return _no_common_algorithm(one_line(str(error)), offered, destination.place)
     if isinstance(error, OSError):
         return _of_the_socket(error, destination)
     if transport is not None and not transport.remote_version:
@@ -79,14 +79,12 @@ def _fewer(destination: Destination, login: Any) -> str:
     return f"{check}; {keys}" if tried.get("publickey", 0) > 1 else check
 
 
-def _no_common_algorithm(
-    reason: str, offered: dict[str, Any], destination: Destination
-) -> errors.NoCommonAlgorithm:
-    message = f"`{destination.place}` offers no safe algorithm: {reason}"
+def _no_common_algorithm(reason: str, offered: dict[str, Any], place: str) -> JlrError:
+    message = f"`{place}` offers no safe algorithm: {reason}"
     for words, (kind, names) in _LACKING.items():
         if words in reason and offered.get(names):
             theirs = one_line(", ".join(offered[names]))[:_SHOWN]
-            message = f"`{destination.place}` and jlr have no {kind} in common; it has {theirs}"
+            message = f"`{place}` and jlr have no {kind} in common; it has {theirs}"
     hint = "check the algorithms in your ssh config, or have the SSH server updated; jlr accepts"
     return errors.NoCommonAlgorithm(message, hint=f"{hint} no CBC, 3DES, MD5 or SHA-1")
 

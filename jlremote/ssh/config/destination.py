@@ -156,11 +156,11 @@ def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destin
         login=_login_rules(settings, names),
         algorithms=_algorithms(settings),
         variables=SentVariables(settings.every("sendenv"), settings.every("setenv")),
-        connect_timeout=_seconds(settings.first("connecttimeout")) or None,
+        connect_timeout=count(settings.first("connecttimeout")) or None,
         address_family=settings.first("addressfamily", "any"),
         bind_address=settings.first("bindaddress") or None,
         compression=settings.on("compression"),
-        alive_interval=_seconds(settings.first("serveraliveinterval")),
+        alive_interval=count(settings.first("serveraliveinterval")) or 0,
         alive_count=_number(settings.first("serveralivecountmax", "3"), "ServerAliveCountMax"),
         proxy_command=expand(command, names, PROXY_TOKENS) if _is_set(command) else None,
         proxy_folder=asked.folder if _RELATIVE.match(command) else None,
@@ -200,10 +200,6 @@ def _jump(
     host = parts["host"].strip("[]")
     asked = RequestedHost(host, parts["user"], parts["port"], before or None, names.folder)
     return _resolve(asked, ssh_config, hops + 1)
-
-
-def _seconds(value: str) -> float:
-    return float(count(value) or 0)
 
 
 def _host_key_rules(settings: SshSettings, names: TokenValues) -> HostKeyRules:

@@ -52,14 +52,13 @@ _GAPS = (
     "followed, `Match exec` is refused, and a `Match` with a criterion that the parser does not "
     "know counts as matched"
 )
-_DEFAULT_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ed25519")
 # paramiko would run its command with our stdin, in threads whose errors are lost.
 _MATCH_EXEC = re.compile(r"^\s*Match\b.*\bexec\b", re.IGNORECASE | re.MULTILINE)
 _UNREADABLE = (paramiko.ConfigParseError, paramiko.CouldNotCanonicalize, OSError, ValueError)
 _DEFAULTS = {
     "userknownhostsfile": ("~/.ssh/known_hosts ~/.ssh/known_hosts2",),
     "globalknownhostsfile": ("/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",),
-    "identityfile": tuple(f"~/.ssh/{name}" for name in _DEFAULT_IDENTITIES),
+    "identityfile": ("~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"),
 }
 
 
@@ -149,18 +148,15 @@ def _run(argv: tuple[str, ...], host: str) -> str:
     except subprocess.TimeoutExpired:
         hint = "check the `Match exec` commands of your ssh config: one may hang"
         raise Usage(f"`ssh -G {host}` gave no answer within {_SECONDS} s", hint=hint) from None
-    if answer.returncode != 0:
-        hint = f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config"
-        raise Usage(f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}", hint=hint)
-    return answer.stdout.decode("utf-8", "surrogateescape")
-
-
-def _last_complaint(stderr: bytes) -> str:
-    every = stderr.decode("utf-8", "replace").splitlines()
+    if answer.returncode == 0:
+        return answer.stdout.decode("utf-8", "surrogateescape")
+    every = answer.stderr.decode("utf-8", "replace").splitlines()
     lines = [line for line in every if line.strip() and not line.startswith("Pseudo-terminal")]
+    said = one_line(" / ".join(lines[-3:])) or "no reason given"
     if any(line.startswith("usage:") for line in lines):
-        return "it is not a destination"
-    return one_line(" / ".join(lines[-3:])) or "no reason given"
+        said = "it is not a destination"
+    hint = f"`ssh -G {shlex.quote(host)}` shows the same error; check your ssh config"
+    raise Usage(f"ssh refuses `{host}`: {said}", hint=hint)
 
 
 def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:

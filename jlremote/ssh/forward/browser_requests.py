@@ -13,10 +13,6 @@ import re
 from jlremote.errors import Authentication, JlrError, Unreachable
 from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6, own_address
 
-_HTTP_PORT = 80
-# Of a request that may have to be repeated.
-_MOST_OF_A_GET = 16 * 1024
-_MOST_OF_A_PUT = 8 * 1024 * 1024
 # Of the head of a first request.
 MOST_OF_A_HEAD = 64 * 1024
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -42,7 +38,7 @@ _PART_OF_A_FILE = re.compile(rb'"chunk"\s*:')
 def hosts_of(port: int, *names: str) -> frozenset[bytes]:
     """Return the `Host` headers under which a forward on a local port answers."""
     own = ("localhost", LOCALHOST, f"[{LOCALHOST_6}]", own_address(port), *names)
-    without_port = own if port == _HTTP_PORT else ()
+    without_port = own if port == 80 else ()
     return frozenset(host.encode() for host in (*(f"{name}:{port}" for name in own), *without_port))
 
 
@@ -98,7 +94,7 @@ def is_page_load(request: bytes) -> bool:
 
 def most_to_repeat(request: bytes) -> int:
     """Return how many bytes of a request are kept, to send it again."""
-    return _MOST_OF_A_PUT if request.startswith(b"PUT ") else _MOST_OF_A_GET
+    return 8 << 20 if request.startswith(b"PUT ") else 16 << 10
 
 
 def may_be_repeated(request: bytes) -> bool:

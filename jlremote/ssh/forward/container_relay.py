@@ -225,8 +225,8 @@ class Relay:
             if self._body_left:
                 piece = data[: self._body_left]
                 self._body_left -= len(piece)
-                if self._body is not None:
-                    self._body.received(piece)
+                if self._body is not None and (taken := self._body.bridge.received(piece)):
+                    self._body.consumed(taken)
                 data = data[len(piece) :]
                 continue
             missing = relay.HEAD.size - len(self._input)
@@ -363,15 +363,8 @@ class RelayStream:
         self.granted += count
         self._relay.send(relay.CREDIT, self.number, count)
 
-    # Called by the relay, in the transport's thread.
-
-    def received(self, data: memoryview) -> None:
-        """Pass a piece of DATA on."""
-        taken = self.bridge.received(data)
-        if taken:
-            self.consumed(taken)
-
     def credited(self, count: int) -> None:
+        """Take a frame of CREDIT, in the transport's thread."""
         with self._lock:
             had_none = self._credit <= 0
             self._credit += count

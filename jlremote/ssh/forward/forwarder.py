@@ -87,7 +87,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
     def cut(self) -> None:
         """Reset the connections that have a far end, because it is gone or has moved."""
         for server in self._server_list:
-            server.cut()
+            server.loop.call(server.router.cut)
 
     def __repr__(self) -> str:
         return f"TunnelForward({LOCALHOST}:{self.local_port})"
@@ -145,25 +145,22 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
             self._listeners = _on_all(self.socket)
         except OSError as error:
             raise _cannot_listen(address[1], error) from error
-        self._loop = EventLoop()
+        self.loop = EventLoop()
         self._finished = threading.Event()
         hosts = hosts_of(self.local_port, hostname)
-        self.router = ConnectionRouter(gateway, self._loop, limits, hosts)
+        self.router = ConnectionRouter(gateway, self.loop, limits, hosts)
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         try:
             self._listen()
-            self._loop.run()
+            self.loop.run()
             self.router.close()
         finally:
-            self._loop.close()
+            self.loop.close()
             self._finished.set()
 
-    def cut(self) -> None:
-        self._loop.call(self.router.cut)
-
     def shutdown(self) -> None:
-        self._loop.stop()
+        self.loop.stop()
         # A thread that writes to a dead SSH connection ends only when that is closed.
         self._finished.wait(_STOP_SECONDS)
 
@@ -178,7 +175,7 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
 
     def _watch(self, old: int, new: int) -> None:
         for listener in self._listeners:
-            self._loop.watch(listener, old, new, functools.partial(self._accept, listener))
+            self.loop.watch(listener, old, new, functools.partial(self._accept, listener))
 
     def _accept(self, listener: socket.socket, _events: int) -> None:
         if self._paused or not _has_descriptors_to_spare(listener.fileno()):
@@ -200,7 +197,7 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
         if not self._paused:
             self._paused = True
             self._watch(READ, 0)
-            self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
+            self.loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
 
 
 def _on_all(listener: socket.socket) -> tuple[socket.socket, ...]:

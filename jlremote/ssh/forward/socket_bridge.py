@@ -9,11 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from jlremote.ssh.channels.event_loop import PIECE, READ, WRITE, EventLoop
-from jlremote.ssh.forward.browser_requests import (
-    MOST_OF_A_HEAD,
-    may_be_repeated,
-    most_to_repeat,
-)
+from jlremote.ssh.forward.browser_requests import MOST_OF_A_HEAD, may_be_repeated, most_to_repeat
 
 # Seconds after which a silent client may be waiting for a server that talks first.
 _PAUSE = 0.25

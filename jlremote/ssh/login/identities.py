@@ -67,7 +67,7 @@ def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
 def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
     """Return the keys to offer: certificates, keys that an agent holds, then files."""
     keys = agent.keys() if agent else {}
-    files = _from_files(rules.identity_files)
+    files = tuple(_from_files(rules.identity_files))
     listed = {identity.blob: identity for identity in reversed(files)}
 
     def signed(identity: Identity) -> Identity:
@@ -108,16 +108,14 @@ def algorithms_for(
     return usable[0] if usable else None
 
 
-def _from_files(paths: Sequence[Path]) -> list[Identity]:
-    identities: list[Identity] = []
+def _from_files(paths: Sequence[Path]) -> Iterator[Identity]:
     for path in paths:
         if not (path.exists() or _public_file(path).exists()):
             continue
-        identities.append(Identity(public_half(path), str(path), path=path))
-        certificate = read_public(path.with_name(f"{path.name}-cert.pub"))
+        yield Identity(public_half(path), str(path), path=path)
+        certificate = _attempt(_public_line, path.with_name(f"{path.name}-cert.pub"))
         if certificate is not None and is_certificate(certificate):
-            identities.append(Identity(certificate, f"{path}-cert.pub", path=path))
-    return identities
+            yield Identity(certificate, f"{path}-cert.pub", path=path)
 
 
 def _certified(
@@ -125,7 +123,7 @@ def _certified(
 ) -> Iterator[Identity]:
     """Yield the certificate in each CertificateFile, with the file of its key if it is listed."""
     for path in paths:
-        blob = read_public(path)
+        blob = _attempt(_public_line, path)
         if blob is not None and is_certificate(blob):
             source = listed.get(_plain_key(blob))
             yield Identity(blob, str(path), path=source.path if source else None)
@@ -152,11 +150,6 @@ def public_half(path: Path) -> bytes | None:
     """
     candidates = ((path, _embedded), (path, _public_line), (_public_file(path), _public_line))
     return next((blob for file, read in candidates if (blob := _attempt(read, file))), None)
-
-
-def read_public(path: Path) -> bytes | None:
-    """Return the key or certificate in a `.pub` file, `None` if there is none."""
-    return _attempt(_public_line, path)
 
 
 def load(path: Path, passphrase: str | None) -> PrivateKey:

@@ -21,7 +21,6 @@ from jlremote.ssh.wire_format import string
 
 TOO_MANY = "too many authentication failures"  # sshd's words
 
-_SERVICE = "ssh-connection"
 # The number 60 has a different meaning in each method (RFC 4252 section 7, RFC 4256 section 3.2).
 _METHOD_SPECIFIC = 60
 _MOST_PROMPTS = 100  # a message of five bytes could claim 2**32 empty ones
@@ -120,7 +119,7 @@ class UserAuthentication:
         self._transport._send_message(paramiko.Message(self._request(method, details)))
 
     def _request(self, method: str, details: bytes) -> bytes:
-        names = (self._user, _SERVICE, method)
+        names = (self._user, "ssh-connection", method)
         head = b"".join(string(name.encode("utf-8", "surrogateescape")) for name in names)
         return bytes(common.cMSG_USERAUTH_REQUEST) + head + details
 
@@ -165,9 +164,6 @@ class UserAuthentication:
 
     def is_authenticated(self) -> bool:
         return self._authenticated
-
-    def get_username(self) -> str:
-        return self._user
 
     def abort(self) -> None:
         self._answers.put(None)

@@ -45,8 +45,7 @@ def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
         message = f"`{host}` cannot be the name of a host: {error.__cause__ or error}"
         hint = "check the name, and `HostName` in your ssh config"
         raise NameNotResolved(message, hint=hint) from error
-    found: list[_Address] = [(answer[0], answer[4]) for answer in answers]
-    addresses = list(dict.fromkeys(found))
+    addresses: list[_Address] = list(dict.fromkeys((one[0], one[4]) for one in answers))
     if not addresses:
         message = f"`{host}` has no address of the family `{destination.address_family}`"
         raise NameNotResolved(message, hint="check `AddressFamily` in your ssh config")
