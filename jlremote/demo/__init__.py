@@ -3,8 +3,6 @@
 Read `demo` (the story of `jlr demo`), `loopback_host` (the server and its keys, the account, one
 command or shell) and `own_files` (the folder of a demo, with its notebook).
 
-Decisions:
-
 Why asyncssh and not paramiko's server side? Paramiko needs threads for each channel and runs no
 commands by itself; asyncssh redirects a channel to a process.
 

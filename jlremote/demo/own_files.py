@@ -36,10 +36,7 @@ f"Python {platform.python_version()} on {platform.node()} with {os.cpu_count()} 
 
 
 def make(config: Path) -> Path:
-    """Make a new temporary folder for a host, with the demo's notebook, and return it.
-
-    Raise `JlrError` if that fails.
-    """
+    """Return a new temporary folder with the demo's notebook; raise `JlrError` if that fails."""
     try:
         folder = Path(mkdtemp(prefix="jlr-demo-"))
         (config.parent / _LINK).symlink_to(folder)

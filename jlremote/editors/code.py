@@ -97,9 +97,8 @@ def code(
     By default it is the folder in which its shells begin. With `only_shown` nothing is opened. What
     the editor prints goes to stderr.
 
-    Raises:
-        NotFound: there is no such session or host, it does not run, or the editor is missing.
-        JlrError: ssh does not know names below `.jlr` yet, or the editor failed.
+    Raise `NotFound` if there is no such session or host, it does not run, or the editor is missing;
+    `JlrError` if ssh does not know names below `.jlr` yet, or the editor failed.
     """
     kind = EDITORS[editor]
     host, place = place_of(where, context)

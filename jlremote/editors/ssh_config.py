@@ -146,10 +146,7 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
 
 
 def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
-    """Take our line out of `~/.ssh/config`, and delete our file.
-
-    Raise `JlrError` if a file cannot be read or written, or there is no terminal to ask on.
-    """
+    """Take our line out of `~/.ssh/config`, and delete our file; for errors see `install`."""
     change = _changed("-", asker, show, agreed)
     if change.done and change.line:
         known_names.config_file().unlink(missing_ok=True)

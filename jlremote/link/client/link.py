@@ -214,9 +214,8 @@ class Link:
         local port is taken.
         """
         request: Message = {"session": session, "local_port": local_port, "seen": seen}
-        return states.forward_status(
-            self._caller.ask("forward", endpoint=asdict(endpoint), **request)
-        )
+        answer = self._caller.ask("forward", endpoint=asdict(endpoint), **request)
+        return states.forward_status(answer)
 
     def unforward(self, session: str, port: int | None = None) -> bool:
         """Release a session's local port; return whether there was a forward. Starts no link."""

@@ -36,10 +36,8 @@ class Elevation:
     def prepare(self, host: Host, script: str, asker: Asker) -> None:
         """Obtain what `sudo` needs before a script runs; the host is asked only once.
 
-        Raises:
-            NeedsAuthentication: a password is needed, and there is no terminal to ask in.
-            Authentication: no password that was typed is right.
-            EngineNotPermitted: the user may not use `sudo`.
+        Raise `NeedsAuthentication` if a password is needed and there is no terminal to ask in,
+        `Authentication` if none that was typed is right, `EngineNotPermitted` if `sudo` refuses.
         """
         for engine in _engines(sudo.programs(script)):
             if engine.name not in self._settled:

@@ -38,13 +38,8 @@ class Supervisor:
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _connection: Connection | None = None
     _dialing: bool = False
-    _condition: Condition = field(default_factory=lambda: Condition(State.DOWN))
+    condition: Condition = field(default_factory=lambda: Condition(State.DOWN))
     _ended: bool = False
-
-    @property
-    def condition(self) -> Condition:
-        with self._changed:
-            return self._condition
 
     def start(self) -> None:
         begin_loop("supervisor", self._watch, wanted=lambda: not self._ended)
@@ -63,7 +58,7 @@ class Supervisor:
                 if not self._dialing:
                     break
                 self._changed.wait_for(lambda: not self._dialing)
-                failed = self._condition.error
+                failed = self.condition.error
                 if failed is not None and not isinstance(failed, errors.NeedsAuthentication):
                     raise without_history(failed)
             self._dialing = True
@@ -83,7 +78,7 @@ class Supervisor:
             )
             if self._connection is not None:
                 return self._connection
-            error = self._condition.error
+            error = self.condition.error
             raise without_history(error or LinkLost("the connection to the host is down"))
 
     def answers(self, seconds: float) -> bool | None:
@@ -100,7 +95,7 @@ class Supervisor:
         return True
 
     def _waits_for_a_person(self) -> bool:
-        return self._condition.state is State.NEEDS_AUTH and not self._dialing
+        return self.condition.state is State.NEEDS_AUTH and not self._dialing
 
     def end(self) -> None:
         with self._changed:
@@ -123,7 +118,7 @@ class Supervisor:
 
     def _attempt(self, asker: Asker) -> Connection:
         with self._changed:
-            if self._condition.state not in (State.RECONNECTING, State.NEEDS_AUTH):
+            if self.condition.state not in (State.RECONNECTING, State.NEEDS_AUTH):
                 self._become(None, State.CONNECTING)
         try:
             connection = self.dial(asker)
@@ -154,7 +149,7 @@ class Supervisor:
             if attempted:
                 self._dialing = False
             self._connection = connection
-            self._condition = self._condition.then(state, error)
+            self.condition = self.condition.then(state, error)
             self._changed.notify_all()
 
     def _watch(self) -> None:
@@ -170,7 +165,7 @@ class Supervisor:
                 self._reconnect()
 
     def _gone(self) -> bool:
-        return self._condition.state is State.RECONNECTING and not self._dialing
+        return self.condition.state is State.RECONNECTING and not self._dialing
 
     def _reconnect(self) -> None:
         """Try until there is a connection, none is wanted any more, or a person is needed."""
@@ -194,7 +189,7 @@ class Supervisor:
                 return
         with self._changed:
             if self._gone():
-                self._become(None, State.DOWN, self._condition.error)
+                self._become(None, State.DOWN, self.condition.error)
 
 
 def _known(failure: BaseException) -> JlrError:

@@ -173,10 +173,7 @@ class LinkSocket:
         self._claimed: Identity | None = None
 
     def claim(self, seconds: float) -> None:
-        """Take the lock that makes this link the only one.
-
-        Raise `JlrError` if another link holds it.
-        """
+        """Take the lock that makes this link the only one; raise `JlrError` if it is taken."""
         lock = FileLock(self._files.lock, mode=0o600)
         try:
             lock.acquire(timeout=seconds)
@@ -206,7 +203,7 @@ class LinkSocket:
                 time.sleep(LOOK_SECONDS)
                 exist = files.key.exists() and (os.name == "nt" or files.socket.exists())
                 is_ours = _identity(files.lock) == self._claimed
-                if (exist and is_ours) or not server.goes_on:
+                if (exist and is_ours) or server.ended:
                     continue
                 paths.private_directory(files.lock.parent)
                 try:

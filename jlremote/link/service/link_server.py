@@ -53,20 +53,16 @@ class LinkServer:
         self._listeners: list[sockets.Listener] = []
         self._conversations = 0
         self._served = False
-        self._ended = False
+        self.ended = False
         self._deaf = threading.Event()
-
-    @property
-    def goes_on(self) -> bool:
-        return not self._ended
 
     def serve(self, listener: sockets.Listener, secret: bytes) -> None:
         """Answer commands until the link ends."""
         self.listen(listener, secret)
         with self._changed:
-            while not self._ended:
+            while not self.ended:
                 if not self._changed.wait(self._patience()) and self._patience() is not None:
-                    self._ended = True
+                    self.ended = True
         for one in self._listeners:
             with suppress(OSError):  # its socket may have been removed
                 one.close()
@@ -91,7 +87,7 @@ class LinkServer:
         return self._idle_seconds
 
     def _accept(self, listener: sockets.Listener, secret: bytes) -> None:
-        while not self._ended:
+        while not self.ended:
             try:
                 with ExitStack() as stack:
                     socket = stack.enter_context(listener.accept())
@@ -111,7 +107,7 @@ class LinkServer:
             # Not in `accept`: a caller that never answers would block all others.
             conversation.greet(secret)
             with self._changed:
-                ended = self._ended
+                ended = self.ended
                 self._served = self._served or not ended
                 self._conversations += not ended
                 self._changed.notify_all()
@@ -170,7 +166,7 @@ class LinkServer:
 
     def _shutdown(self) -> bool:
         """Release the local ports before the answer: the person's next command may want them."""
-        self._ended = True  # the connection stays for commands that have begun
+        self.ended = True  # the connection stays for commands that have begun
         for one in list(self._operations.running):
             if one.request["kept"]:  # or the host would keep it, as over a loss
                 one.cancelled.set()

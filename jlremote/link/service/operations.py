@@ -93,11 +93,8 @@ class Operations:
         key = (request["session"], endpoint.further_port)
         enters = endpoint.place.runtime.inside(endpoint.place.name, ":")
         self.dialer.elevate(connection, enters, conversation)
-        return self._settled(
-            self.forwards.add(
-                key, request["local_port"], endpoint, connection, seen=request["seen"]
-            )
-        )
+        port, seen = request["local_port"], request["seen"]
+        return self._settled(self.forwards.add(key, port, endpoint, connection, seen=seen))
 
     def check(self, conversation: Conversation) -> Message | None:
         """Prove a forward anew, however sure it seems."""
@@ -169,7 +166,8 @@ class Operations:
         if conversation.request.get("connect"):
             self._connect(conversation)
         condition = self.supervisor.condition
-        clients = [f"ssh clients in {place.selector}" for place in self.clients.places]
+        places = tuple(self.clients.places.values())
+        clients = [f"ssh clients in {place.selector}" for place in places]
         return condition.to_json() | {
             "notes": self.dialer.notes,
             "work": (*self.running.values(), *clients),
@@ -194,10 +192,7 @@ OPERATIONS = frozenset(name for name in vars(Operations) if not name.startswith(
 
 
 def _shell_script(place: Place, request: Message) -> str:
-    """Return the script for a request of `jlr shell`.
-
-    Raise `Usage` if the runtime has no such option.
-    """
+    """Return the script of `jlr shell`; raise `Usage` if the runtime has no such option."""
     terminal = request["terminal"]
     size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
     attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])

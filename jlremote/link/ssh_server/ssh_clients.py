@@ -40,17 +40,12 @@ class SshClients:
         self._supervisor = supervisor
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._places: dict[socket.socket, Place] = {}
+        self.places: dict[socket.socket, Place] = {}
         self._streams: EventLoop | None = None
         self._forwards: dict[Place, PlaceForwards] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """The place of each client."""
-        return tuple(self._places.values())
+        return len(self.places)
 
     def serve(self, client: socket.socket, place: Place) -> None:
         """Serve SSH on a connected socket until the client leaves; returns at once."""
@@ -61,7 +56,7 @@ class SshClients:
                 self._loop = asyncio.new_event_loop()
                 run = self._loop.run_forever
                 threading.Thread(target=run, name="ssh-clients", daemon=True).start()
-            self._places[client] = place
+            self.places[client] = place
         asyncio.run_coroutine_threadsafe(self._serve(client, place), self._loop)
 
     async def _serve(self, client: socket.socket, place: Place) -> None:
@@ -96,7 +91,7 @@ class SshClients:
             log.exception("an ssh client of `%s` was not served", place.selector)
         finally:
             client.close()
-            del self._places[client]
+            del self.places[client]
             self.gone()
 
     def _forwards_of(self, place: Place) -> PlaceForwards:
@@ -119,7 +114,7 @@ class SshClients:
         self._hang_up(lambda place: place.session == session)
 
     def _hang_up(self, ends: Callable[[Place], bool]) -> None:
-        for client, place in tuple(self._places.items()):
+        for client, place in tuple(self.places.items()):
             if ends(place):
                 with suppress(OSError):  # it has left
                     client.shutdown(socket.SHUT_RDWR)

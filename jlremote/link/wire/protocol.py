@@ -58,10 +58,7 @@ class Unproved(JlrError):
 
 
 def send(connection: Socket, message: Message) -> None:
-    """Send one message, with the bytes at `DATA` if it has any.
-
-    Raise `OSError` if the other side is gone.
-    """
+    """Send one message, with its bytes at `DATA`; raise `OSError` if the other side is gone."""
     data = message.get(DATA)
     if not isinstance(data, bytes):
         write_frame(connection, json.dumps(message).encode("ascii"))
@@ -73,10 +70,8 @@ def send(connection: Socket, message: Message) -> None:
 def receive(connection: Socket) -> Message:
     """Return the next message.
 
-    Raises:
-        EOFError: the other side closed.
-        OSError: the other side is gone, or sent more than a message may hold.
-        ValueError: what came is not a message.
+    Raise `EOFError` if the other side closed, `OSError` if it is gone or sent more than a message
+    may hold, `ValueError` if what came is not a message.
     """
     return _message(read_frame(connection, MESSAGE_BYTES))
 

@@ -147,7 +147,7 @@ def test_a_command_of_any_age_can_end_the_link_and_has_its_ports(parts: Parts, l
     link.forward("cont1", 8888, SERVER)
     ended = conversation(parts, op="shutdown", version="0.0.1")
     assert ended == [{"accepted": True}, {"result": True}]
-    assert (len(parts.forwards), parts.server.goes_on) == (0, False)
+    assert (len(parts.forwards), parts.server.ended) == (0, True)
 
 
 PASSWORD = Question("password", "password of ada:")
