@@ -36,7 +36,8 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── EngineMissing        place     … it was not found
     │   ├── EngineNotPermitted   place     … the user may not use it
     │   │   └── SudoPasswordNeeded  place
-    │   ├── EngineSilent         place     … its daemon does not answer
+    │   ├── EngineNotRunning     place     … its daemon does not run
+    │   │   └── EngineSilent     place     … its daemon does not answer
     │   └── DockerIsPodman       place     … it is podman under docker's name
     ├── EngineRefused            jobs      the engine does not list its containers
     ├── AccessRefused            jupyter   Jupyter wants a password

@@ -132,7 +132,7 @@ def unless_missing(engine: Engine, image: str) -> str:
     For engines that would pull it by themselves, as docker before 20.10 cannot be kept from; C
     locale, as errors are recognised by their words.
     """
-    if engine.kind.is_podman:
+    if engine.kind.pulls_never:
         return ""
     inspect = command_line(image_commands.inspect_image_argv(engine, image))
     return f"LC_ALL=C; export LC_ALL\n{inspect} >/dev/null || exit {_NOT_CREATED}\n"
@@ -230,8 +230,7 @@ def attempted(
             context.progress.note(f"using {tool.name}, because {why}")
             engine, done = tool, again
     if docker_errors.init_missing(done):
-        package = "catatonit" if engine.kind.is_podman else "tini"
-        lacks = f"{engine.name} on `{request.host}` has no package `{package}`"
+        lacks = f"{engine.name} on `{request.host}` has no package `{engine.kind.init_package}`"
         context.progress.note(f"left out `--init`: {lacks}")
         spec = replace(spec, options=replace(spec.options, init=False))
         done = attempt(engine, spec)

@@ -149,7 +149,7 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         return asked
     trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
-    field = "{{.Store.GraphRoot}}" if engine.kind.is_podman else "{{.DockerRootDir}}"
+    field = "{{.Store.GraphRoot}}" if engine.kind.program == "podman" else "{{.DockerRootDir}}"
     root = engine("info", "--format", field)
     asked["storage"] = (
         f"{unless_silent(_DAEMON)}\n"

@@ -316,9 +316,7 @@ def _of(start: StartContext, taken: Taken) -> AllocatedGpus:
     chosen, inventory, shared = taken.chosen, taken.inventory, start.request.share_gpus
     places, uuids = ",".join(chosen.places), ",".join(chosen.uuids)
     named = all(device.uuid in inventory.cdi for device in inventory.devices)
-    engine = start.runtime.engine  # podman names GPUs as the host's CDI files do, maybe by index
-    by_place = engine is not None and engine.kind.is_podman and not named
-    devices = places if by_place else uuids
+    devices = places if start.runtime.gpus_by_cdi and not named else uuids
     return AllocatedGpus(
         engine=f"device={devices}",
         shown=places,

@@ -113,10 +113,9 @@ def commit_argv(
     changes: list[str] = []
     if labels.get(CREATOR_LABEL):
         config = base.get("Config") or {}
-        # Docker would read `[]` as the container's.
-        entrypoint = config.get("Entrypoint") or ([] if engine.kind.is_podman else [""])
+        entrypoint = config.get("Entrypoint")  # docker would read `[]` as the container's
         changes = [
-            f"ENTRYPOINT {json.dumps(entrypoint)}",
+            f"ENTRYPOINT {json.dumps(entrypoint) if entrypoint else engine.kind.no_entrypoint}",
             f"CMD {json.dumps(config.get('Cmd') or [])}",
             f"USER {config.get('User') or 'root'}",
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),

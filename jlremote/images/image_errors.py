@@ -68,7 +68,7 @@ class FailedTransfer:
     @property
     def registry_name(self) -> str | None:
         """The name of the registry, `None` if the host's settings choose it, as podman's do."""
-        chosen = self.engine.kind.is_podman and not image_names.has_registry(self.image)
+        chosen = not (self.engine.kind.short_names or image_names.has_registry(self.image))
         return None if chosen else image_names.parse(self.image).registry
 
     @property

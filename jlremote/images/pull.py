@@ -79,6 +79,6 @@ def _kept(engine: Engine, verb: str) -> str:
     """Return what an interrupted transfer leaves (docker 20.10, podman 4.3)."""
     if verb == "push":
         return "the registry keeps the layers that have arrived"
-    if engine.kind.is_podman:
+    if engine.kind.keeps_layers:
         return f"{engine.kind.program} keeps the layers that are complete"
     return "docker keeps no part of it, unless it has containerd's image store"

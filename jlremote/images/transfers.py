@@ -41,7 +41,7 @@ def watched(engine: Engine, argv: tuple[str, ...]) -> str:
     the command with the user's shell, where our quoting may not hold.
     """
     plain = command_line(argv)
-    if engine.kind.is_podman:
+    if not engine.kind.shows_bytes:
         return endable(argv)
     on_terminal = command_line(("script", "-qec", plain, "/dev/null"))
     return (

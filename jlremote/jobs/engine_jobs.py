@@ -82,7 +82,7 @@ class ContainerJobs:
         Podman's does not; there a shell in the container signals all, if the image has one.
         """
         by_init = command_line(self.engine("kill", f"--signal={signal}", key))
-        if not self.engine.kind.is_podman or signal == "KILL":
+        if self.engine.kind.init_tells_all or signal == "KILL":
             return by_init
         to_all = self.engine("exec", key, "sh", "-c", _TELL_ALL, "sh", signal)
         return f"{command_line(to_all)} 2>/dev/null || {by_init}"

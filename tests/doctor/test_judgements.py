@@ -24,7 +24,7 @@ from jlremote.doctor.host_facts import HostFacts, read_facts, steps
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiSilent
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine_errors import EngineMissing, EngineUnusable
+from jlremote.place.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
 from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
 
 UBUNTU = """\
@@ -217,7 +217,7 @@ def test_podman_gets_gpus_by_a_description_and_docker_by_a_program() -> None:
 
 
 def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
-    stopped = EngineUnusable("the `docker` daemon does not run", hint="start it")
+    stopped = EngineNotRunning("the `docker` daemon does not run", hint="start it")
     missing = EngineMissing("`docker` was not found on the host")
     version = facts(engine=said("podman version 4.3.1\n"))
     for other, mark, mend in ((stopped, "warning", ("start it",)), (missing, "ok", ())):

@@ -10,7 +10,7 @@ from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotPermitted,
-    EngineUnusable,
+    EngineNotRunning,
 )
 from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN, Engine
 
@@ -35,7 +35,7 @@ REFUSED_SOCKET = (
         ("register layer: no space left on device", JlrError, "no space is left on `dgx`"),
         ("no matching manifest for linux/arm64/v8 in the list", NotFound, "linux/arm64/v8"),
         (REFUSED_SOCKET, EngineNotPermitted, "may not use `docker`"),
-        ("Cannot connect to the Docker daemon at unix:///x", EngineUnusable, "does not run"),
+        ("Cannot connect to the Docker daemon at unix:///x", EngineNotRunning, "does not run"),
         ("sh: 1: docker: not found", EngineMissing, "`docker` was not found"),
         ("", JlrError, "no reason given"),
     ],

@@ -254,7 +254,8 @@ def list_script(engine: Engine) -> str:
     """Return the script that describes all containers and lists their processes, from outside."""
     ids = command_line(engine("ps", "--quiet", "--no-trunc"))
     described = command_line(inspect_argv(engine, _WHICH)).replace(_WHICH, "$ids")
-    columns = ("huser", "hpid", "args") if engine.kind.is_podman else ("-eo", "user:32,pid,args")
+    podman = engine.kind.program == "podman"
+    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
     top = command_line(engine("top", _WHICH, *columns)).replace(_WHICH, '"$id"')
     return (
         f"ids=$({ids} --all) || exit\n"

@@ -168,6 +168,11 @@ class Runtime(ABC):
         return not (self.has_images or self.in_jobs)
 
     @property
+    def gpus_by_cdi(self) -> bool:
+        """Whether a new container's GPUs are named as the host's CDI files do, maybe by index."""
+        return self.engine is not None and self.engine.kind.gpus == "devices"
+
+    @property
     def required_engine(self) -> Engine:
         """The engine of a runtime that has containers (`Usage`: it has none)."""
         if self.engine is None:

@@ -12,7 +12,7 @@ from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import create_argv
 from jlremote.place.runtimes.docker.docker_errors import JustCreated, creation_error, old_tool
-from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
+from jlremote.place.runtimes.engine.engine_errors import EngineNotRunning
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.engine_containers import Containers, read_container
 from jlremote.place.runtimes.runtime import ContainerSpec
@@ -99,7 +99,7 @@ def test_a_container_that_docker_found_by_the_beginning_of_its_id_is_another() -
         (("driver failed: Bind for 0.0.0.0:80 failed: port is already allocated",), Busy, ":80"),
         (("write /x: no space left on device",), JlrError, "no space is left"),
         (("exec: sleep: permission denied",), JlrError, "cannot create the container"),
-        (("Cannot connect to the Docker daemon",), EngineUnusable, "does not run"),
+        (("Cannot connect to the Docker daemon",), EngineNotRunning, "does not run"),
         (("unknown flag: --gpus", "See 'docker create --help'."), JlrError, "older than 19.03"),
         (("Unknown runtime specified nvidia.",), JlrError, "no GPUs"),
         (("Error: unknown flag: --gpus", "See 'podman create --help'"), Usage, "--gpus"),

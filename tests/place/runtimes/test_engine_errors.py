@@ -11,6 +11,7 @@ from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotPermitted,
+    EngineNotRunning,
     EngineUnusable,
     SudoPasswordNeeded,
     engine_error,
@@ -37,7 +38,7 @@ REMEDIES: dict[type[EngineUnusable], tuple[tuple[str, str, str], ...]] = {
         ("sudo docker", "sudo: no askpass program specified, try", "in a terminal asks"),
         ("sudo podman", "sudo: 3 incorrect password attempts", "NOPASSWD"),
     ),
-    EngineUnusable: (
+    EngineNotRunning: (
         ("docker", "Cannot connect to the Docker daemon at unix:///x.", "systemctl start docker"),
         ("podman", "Cannot connect to Podman. Please verify", "systemctl --user start podman"),
     ),

@@ -15,7 +15,12 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
-from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable, tried
+from jlremote.place.runtimes.engine.engine_errors import (
+    EngineNotRunning,
+    EngineSilent,
+    EngineUnusable,
+    tried,
+)
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.table import runtime_named
 from tests.outages.parts import within
@@ -43,9 +48,9 @@ def test_an_engine_whose_sudo_wants_a_password_is_the_last_resort() -> None:
 
 
 def test_the_likeliest_failure_is_that_of_an_installed_engine() -> None:
-    with pytest.raises(EngineUnusable, match="daemon does not run"):
+    with pytest.raises(EngineNotRunning):
         usable(host(MISSING, STOPPED), sudo=False)
-    known = EngineUnusable("the daemon does not run")
+    known = EngineNotRunning("the daemon does not run")
     with pytest.raises(JlrError) as caught:
         usable(host(MISSING, MISSING), sudo=False, reason=known)
     assert caught.value is known
@@ -69,7 +74,7 @@ def test_a_recorded_session_waits_for_its_engine_instead_of_moving_to_another(
     there = host(STOPPED, WORKS)
     there.answers |= {"container": STOPPED, "inside": SKIPPED, "called": SKIPPED}
     request, docker = StartRequest("dgx", "cont1"), runtime_named("docker")
-    with pytest.raises(EngineUnusable, match="`docker` daemon does not run"):
+    with pytest.raises(EngineNotRunning, match="`docker` daemon does not run"):
         surveyed(there, docker, "cont1", request, context())
     assert list(there.asked) == ["container", "inside", "called", "user"]
 
@@ -101,7 +106,7 @@ def test_without_an_answer_of_a_login_shell_it_cannot_be_told_whether_there_is_a
     with pytest.raises(EngineUnusable, match="cannot tell whether the host has docker or podman"):
         usable(silent, sudo=False)
     # A daemon that was found and does not run is the likelier reason.
-    with pytest.raises(EngineUnusable, match="daemon does not run"):
+    with pytest.raises(EngineNotRunning):
         usable(host(STOPPED, MISSING), sudo=False)
 
 

@@ -63,7 +63,7 @@ def _create(
 ) -> Argv:
     # The person's own words come last: if one is no option, the container still has its name and
     # labels.
-    never = ("--pull=never",) if engine.kind.is_podman else ()  # docker has it since 20.10
+    never = ("--pull=never",) if engine.kind.pulls_never else ()
     told = {**UNUSED_LABELS, CREATOR_LABEL: f"jlr/{__version__}", **labels}
     given = (f"--label={name}={value}" for name, value in told.items())
     return (
@@ -72,8 +72,7 @@ def _create(
         *_flags(spec.options),
         *gpu_flags(engine, spec.gpus),
         *spec.options.engine_arguments,
-        # NVIDIA's first tool takes the image for the value of `--`.
-        *(("--",) if engine.kind.gpus != "variables" else ()),
+        *(("--",) if engine.kind.ends_options else ()),
         spec.image,
         *command,
     )
@@ -85,7 +84,7 @@ def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
     elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
         yield from (
             ("--log-driver=local", "--log-opt=max-size=10g", "--log-opt=max-file=2")
-            if not engine.kind.is_podman
+            if engine.kind.daemon == "docker"
             else ("--log-driver=json-file",)
         )
 
@@ -142,11 +141,10 @@ def attach_argv(
 ) -> Argv:
     """Return the command that connects the caller's stdin and stdout to a container's command.
 
-    With `start` that begins. The end of the terminal, a SIGHUP, must not reach what runs there,
-    though podman's `start` passes its own signals on, too.
+    With `start` that begins. The end of the terminal, a SIGHUP, must not reach what runs there.
     """
     begin = ("start", "--attach", "--interactive") if start else ("attach",)
-    alone = ("--sig-proxy=false",) if not start or engine.kind.is_podman else ()
+    alone = ("--sig-proxy=false",) if not start or engine.kind.start_passes_signals else ()
     keys = () if detach_keys is None else (f"--detach-keys={detach_keys}",)
     return engine(*begin, *alone, *keys, name)
 

@@ -33,7 +33,7 @@ def is_wanted(options: ContainerOptions) -> bool:
 
 def may_be_rootless(engine: Engine) -> bool:
     """Return whether an engine may be rootless: the host does not reach its networks."""
-    return engine.kind.is_podman and not engine.behind_sudo
+    return engine.kind.daemon is None and not engine.behind_sudo
 
 
 def creation(engine: Engine, session: str, mark: str, options: ContainerOptions) -> str:

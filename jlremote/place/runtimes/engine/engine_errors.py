@@ -60,7 +60,11 @@ class EngineNotPermitted(EngineUnusable):
     """The user may not use the engine."""
 
 
-class EngineSilent(EngineUnusable):
+class EngineNotRunning(EngineUnusable):
+    """The engine's daemon does not run."""
+
+
+class EngineSilent(EngineNotRunning):
     """The engine's daemon does not answer."""
 
 
@@ -134,7 +138,7 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     if _NOT_RUNNING.search(complaint):
         start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
         why = f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}"
-        return EngineUnusable(why, hint=f"`{start}` on the host starts it")
+        return EngineNotRunning(why, hint=f"`{start}` on the host starts it")
     return JlrError(f"`{engine.name}` failed: {reason(failed)}")
 
 

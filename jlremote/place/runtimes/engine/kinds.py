@@ -17,22 +17,42 @@ class EngineKind:
     """The properties of one kind of engine."""
 
     program: str
+    pulls_never: bool = False  # whether each version of it has `create --pull=never`
     # How a container gets GPUs: docker's option, CDI devices, or variables of NVIDIA's first tool.
     gpus: Literal["option", "devices", "variables"] = "option"
+    shows_bytes: bool = True  # whether a pull on a terminal shows the bytes that have come
+    no_entrypoint: str = '[""]'  # the value of `ENTRYPOINT` that leaves an image without one
+    # Whether a name without a registry means Docker Hub; of podman the host's settings decide.
+    short_names: bool = True
+    keeps_layers: bool = False  # whether an aborted pull leaves the complete layers
+    # Whether a client that starts a container in a terminal passes its own signals on.
+    start_passes_signals: bool = False
+    init_tells_all: bool = True  # whether its `--init` can signal all processes of a command
+    init_package: str = "tini"  # the package with the program of its `--init`
+    # Whether `--` may precede an image; NVIDIA's first tool takes the image for its value.
+    ends_options: bool = True
     everyday: str | None = None  # the engine that does all but create containers, if another
     daemon: str | None = "docker"  # the service that must run, `None` without one
-
-    @property
-    def is_podman(self) -> bool:
-        return self.program == "podman"
 
 
 KINDS = (
     EngineKind("docker"),
-    EngineKind("podman", gpus="devices", daemon=None),
+    EngineKind(
+        "podman",
+        pulls_never=True,
+        gpus="devices",
+        shows_bytes=False,
+        no_entrypoint="[]",
+        short_names=False,
+        keeps_layers=True,
+        init_tells_all=False,
+        init_package="catatonit",
+        start_passes_signals=True,
+        daemon=None,
+    ),
     # It only creates containers: its second version joins the words of other commands and splits
     # them at spaces.
-    EngineKind("nvidia-docker", gpus="variables", everyday="docker"),
+    EngineKind("nvidia-docker", gpus="variables", ends_options=False, everyday="docker"),
 )
 # The commands for the program itself, if another engine does the rest.
 _ITS_OWN = (("create",), ("run",), ("--version",))
