@@ -83,10 +83,7 @@ def explain(failure: Exception) -> int:
 
 
 def _log_bug(failure: Exception) -> tuple[str, str]:
-    """Write the log of an unexpected failure; return the message and the hint that names the log.
-
-    It can be sent to us: it has neither arguments nor local variables, which may hold secrets.
-    """
+    """Write a log without arguments and variables, which may be secret; return message and hint."""
     import platform
     import traceback
 

@@ -98,10 +98,7 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             lambda _context, _option, value: set_colour(value or "auto"),
             type=click.Choice(("auto", "always", "never")),
         ),
-        made(
-            "--remember/--no-remember",
-            "Keep passwords in the keychain. Default: ask once.",
-        ),
+        made("--remember/--no-remember", "Keep passwords in the keychain. Default: ask once."),
     ]
 
 

@@ -179,10 +179,7 @@ def wait(context: Context, typed: tuple[str, ...], what: str, timeout: int) -> i
 @shared.where_argument
 @option("-u --user USER[:GROUP]", "User in the container.")
 @option("-w --workdir FOLDER", "Folder to start in.")
-@option(
-    "--detach-keys KEYS",
-    "Keys that detach; the process runs on. Default: ctrl-p,ctrl-q.",
-)
+@option("--detach-keys KEYS", "Keys that detach; the process runs on. Default: ctrl-p,ctrl-q.")
 @option("--keep/--no-keep", "Keep it in tmux; the same command attaches. Default: over a loss.")
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option

@@ -90,11 +90,7 @@ def url(context: Context, session: str | None) -> None:
 @option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
 @option("--print only_shown", "Print the command and open nothing.")
 def code(
-    context: Context,
-    where: str | None,
-    path: str | None,
-    editor: str | None,
-    only_shown: bool,
+    context: Context, where: str | None, path: str | None, editor: str | None, only_shown: bool
 ) -> None:
     """Open an editor of this machine on a session's folder.
 

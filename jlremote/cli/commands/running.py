@@ -39,11 +39,7 @@ if TYPE_CHECKING:
 @shared.session_option(
     "--sync [=DIR]", "Send this folder, or DIR, there; run in it.", flag_value=".", common=True
 )
-@shared.session_option(
-    "--back GLOB",
-    "Copy files back to --sync's DIR. Repeatable.",
-    multiple=True,
-)
+@shared.session_option("--back GLOB", "Copy files back to --sync's DIR. Repeatable.", multiple=True)
 @shared.session_option("--name NAME", "Name of the job. Default: random.", common=True)
 @shared.session_option("-d --detach", "Print the job's name and do not wait.", common=True)
 @shared.session_option("-i --interactive", "With --image: pass this command's stdin to the job.")

@@ -41,14 +41,9 @@ if TYPE_CHECKING:
 )
 @shared.jupyter_option("--record/--no-record", "Record outputs for `jlr output`. Default: yes.")
 @shared.jupyter_option(
-    "--allow-unauthenticated allow_open",
-    "Forward a running server without token and password.",
+    "--allow-unauthenticated allow_open", "Forward a running server without token and password."
 )
-@shared.jupyter_option(
-    "--server PORT",
-    "Use this server, if several run there.",
-    type=shared.port,
-)
+@shared.jupyter_option("--server PORT", "Use this server, if several run there.", type=shared.port)
 @shared.shared_option
 @shared.machine_option("--port PORT", "Use this local port; fail if it is taken.", type=shared.port)
 @shared.machine_option(

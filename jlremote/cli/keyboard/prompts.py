@@ -29,10 +29,7 @@ class Person:
     remember: bool | None = None  # whether a secret is remembered; `None` asks
 
     def ask(self, question: Question) -> str:
-        """Return the answer; `yes` or `no` for a question that wants one.
-
-        `NeedsAuthentication`: no terminal, Ctrl-D, or no secret is to be remembered this time.
-        """
+        """Return the answer, or `yes` or `no` (`NeedsAuthentication`: no terminal, or Ctrl-D)."""
         if question.kind in ("remember", "remember-again"):
             if self.remember:
                 return "yes"

@@ -78,10 +78,7 @@ creation_options = options(
     _container("--init/--no-init", "Run a small init as first process. Default: yes."),
     _container("--rm/--no-rm", "Remove the container and its contents when it stops."),
     _repeated("--log-opt NAME=VALUE", "Log limit. Default: max-size=50m; `max-size=` lifts it."),
-    _repeated(
-        "--install --packages packages PACKAGE",
-        "Install a Python package. Repeatable.",
-    ),
+    _repeated("--install --packages packages PACKAGE", "Install a Python package. Repeatable."),
     shared.gpu_option(
         "--gpus GPUS",
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
@@ -102,8 +99,7 @@ creation_options = options(
         common=True,
     ),
     shared.machine_option(
-        "--notify/--no-notify",
-        "Tell on this desktop of an end, a beginning, a time limit.",
+        "--notify/--no-notify", "Tell on this desktop of an end, a beginning, a time limit."
     ),
     shared.runtime_options,
 )
@@ -139,10 +135,7 @@ reach_option = _cluster(
 )
 # How `jlr run` starts a command several times.
 launcher_options = options(
-    _cluster(
-        "--array INDICES",
-        "Jobs NAME-0 … for 0-7, told apart by $SLURM_ARRAY_TASK_ID.",
-    ),
+    _cluster("--array INDICES", "Jobs NAME-0 … for 0-7, told apart by $SLURM_ARRAY_TASK_ID."),
     _cluster(
         "--launcher",
         "Start the command for each task (`srun`), for each task or GPU (`torchrun`), or "

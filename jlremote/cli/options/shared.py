@@ -284,10 +284,7 @@ def follow_ports(host: str, name: str) -> None:
 
 
 def browse(address: Address, context: Context, *, browser: str | None, asked: bool) -> None:
-    """Open a page, with its token, in a browser: `none` is no browser, `None` the default one.
-
-    If none opens, that is a note, or an error if it was `asked` for with `--browser`.
-    """
+    """Open a page in a browser (`none`: none, `None`: the default); an `asked` one must open."""
     if browser == "none":
         return
     from jlremote.forwards.browser import open_in_browser
