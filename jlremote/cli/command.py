@@ -76,7 +76,9 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
     file = {"type": click.Path(exists=True, dir_okay=False), "metavar": "FILE"}
     file["envvar"] = None if hidden else "JLR_SSH_CONFIG"
     return [
-        made("--ssh-config", "A file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]", **file),
+        made(
+            "--ssh-config", "Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]", **file
+        ),
         made("--verbose", "Show each command on the host.", is_flag=True),
         made("-q --quiet", "Show no steps.", is_flag=True),
         made(

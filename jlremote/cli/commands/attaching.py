@@ -179,8 +179,13 @@ def wait(context: Context, typed: tuple[str, ...], what: str, timeout: int) -> i
 @shared.where_argument
 @option("-u --user USER[:GROUP]", "User in the container.")
 @option("-w --workdir FOLDER", "Folder to start in.")
-@option("--detach-keys KEYS", "Keys that detach; the process runs on. Default: ctrl-p,ctrl-q.")
-@option("--keep/--no-keep", "Keep it in tmux; the same command attaches. Default: over a loss.")
+@option(
+    "--detach-keys KEYS",
+    "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
+)
+@option(
+    "--keep/--no-keep", "Keep the shell in tmux; the same command attaches. Default: over a loss."
+)
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
 def shell(context: Context, /, *, name: str | None, **options: Any) -> int:

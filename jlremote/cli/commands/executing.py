@@ -43,7 +43,11 @@ _Take = Callable[[Record, list[str]], None]  # a record and the files that were 
     "Write images, HTML and PDF to new files of this folder.",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@option("--sync [=DIR]", "Send this folder, or DIR, there; run in it, also later.", flag_value=".")
+@option(
+    "--sync [=DIR]",
+    "Send this folder, or DIR, there first; run in it, also later calls.",
+    flag_value=".",
+)
 @option(
     "--timeout TIME",
     "End after `30s`, `4m`, …; the code runs on, and its run is named.",

@@ -225,7 +225,10 @@ def _unmount(local: str | None, context: Context, *, every: bool, **how: bool) -
 @command("cp", json="Print what was copied as a JSON object.")
 @click.argument("paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=copied)
 @option("-r --recursive", "Copy folders with all that is in them.")
-@option("-p --preserve", "Keep modes, but for setuid, setgid and sticky; else umask decides.")
+@option(
+    "-p --preserve",
+    "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
+)
 def cp(context: Context, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from jlremote.hosts.requests import RunRequest, Scheduled
 
 
-@command("run", takes_command=True, json="Print the job as JSON, its output on stderr.")
+@command(
+    "run",
+    takes_command=True,
+    json="Print the job as a JSON object (of --array: an array), its output on stderr.",
+)
 @click.argument("place", metavar="[HOST|SESSION]", required=False, shell_complete=candidates.places)
 @click.argument("notebook", required=False)
 @shared.session_option(
@@ -35,11 +39,17 @@ if TYPE_CHECKING:
     "Set a variable of the notebook, as papermill does. Repeatable.",
     multiple=True,
 )
-@shared.session_option("-k --kernel KIND", "Kind of kernel for the notebook. Default: its own.")
+@shared.session_option(
+    "-k --kernel KIND", "Run the notebook with this kind of kernel. Default: the one that it names."
+)
 @shared.session_option(
     "--sync [=DIR]", "Send this folder, or DIR, there; run in it.", flag_value=".", common=True
 )
-@shared.session_option("--back GLOB", "Copy files back to --sync's DIR. Repeatable.", multiple=True)
+@shared.session_option(
+    "--back GLOB",
+    "With --sync: copy these files of it to DIR at the end. Repeatable.",
+    multiple=True,
+)
 @shared.session_option("--name NAME", "Name of the job. Default: random.", common=True)
 @shared.session_option("-d --detach", "Print the job's name and do not wait.", common=True)
 @shared.session_option("-i --interactive", "With --image: pass this command's stdin to the job.")

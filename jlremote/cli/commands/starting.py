@@ -33,19 +33,32 @@ if TYPE_CHECKING:
 @shared.python_options
 @creation.cluster_options
 @creation.reach_option
-@option("--renew", "Queue a job that follows this session's, at its time limit.", group="Cluster")
+@option(
+    "--renew",
+    "Queue a job that follows the one of this session, before its time limit ends that.",
+    group="Cluster",
+)
 @shared.jupyter_option(
     "--idle-stop TIME",
     "After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
     "their page open, then Jupyter. Default: off.",
 )
-@shared.jupyter_option("--record/--no-record", "Record outputs for `jlr output`. Default: yes.")
 @shared.jupyter_option(
-    "--allow-unauthenticated allow_open", "Forward a running server without token and password."
+    "--record/--no-record", "Keep what cells print on the host, for `jlr output`. Default: yes."
 )
-@shared.jupyter_option("--server PORT", "Use this server, if several run there.", type=shared.port)
+@shared.jupyter_option(
+    "--allow-unauthenticated allow_open",
+    "Forward a running server that asks for neither token nor password.",
+)
+@shared.jupyter_option(
+    "--server PORT",
+    "Use the Jupyter server on this port, if several run in the container.",
+    type=shared.port,
+)
 @shared.shared_option
-@shared.machine_option("--port PORT", "Use this local port; fail if it is taken.", type=shared.port)
+@shared.machine_option(
+    "--port PORT", "Use exactly this local port; fail if it is taken.", type=shared.port
+)
 @shared.machine_option(
     "--forward ports PORT",
     "Also forward this port of the container, for example TensorBoard's. Repeatable.",
@@ -57,7 +70,9 @@ if TYPE_CHECKING:
     "--forward-auto/--no-forward-auto",
     "Forward what listens there, as `jlr forward --auto` does, until `jlr stop`. Default: no.",
 )
-@shared.machine_option("--sync [=DIR]", "Send this folder, or DIR (`jlr sync`).", flag_value=".")
+@shared.machine_option(
+    "--sync [=DIR]", "Send this folder, or DIR, there once it runs (`jlr sync`).", flag_value="."
+)
 @shared.browser_options
 @option("--dry-run", "Print what would run on the host; change nothing.", common=True)
 def start(

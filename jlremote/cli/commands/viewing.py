@@ -191,12 +191,18 @@ def job_logs(context: Context, /, *, job: str | None, **options: Any) -> None:
     known_jobs.log(handle, JobOutput().show, LogRequest(**options))
 
 
-@command("output", json="Print a JSON array of the runs of cells; with -f one per line.")
+@command(
+    "output", json="Print a JSON array, an object for each run of a cell; with -f one per line."
+)
 @shared.session_argument
 @click.argument("notebook", metavar="[NOTEBOOK|RUN]", required=False)
 @option("-f --follow", "Show also what comes, until Ctrl-C or the end of RUN.")
 @option("-n --tail N", "Start with the last N lines, or with --json runs.", type=shared.number(0))
-@option("--save COPY", "Copy the notebook with all outputs.", type=click.Path(path_type=Path))
+@option(
+    "--save COPY",
+    "Write a copy of the notebook with all outputs in their cells.",
+    type=click.Path(path_type=Path),
+)
 @option("--force", "Let --save overwrite the file that it names.")
 def output(
     context: Context, /, *, session: str | None, notebook: str | None, save: Path | None, **how: Any

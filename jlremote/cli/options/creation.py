@@ -50,7 +50,10 @@ creation_options = options(
         common=True,
         shell_complete=candidates.images,
     ),
-    _container("--image-folder FOLDER", "With --runtime apptainer: the host's folder for images."),
+    _container(
+        "--image-folder FOLDER",
+        "With --runtime apptainer: the folder of the host for pulled images.",
+    ),
     _repeated(
         "-v --volume SOURCE:TARGET", "Mount a folder (`~/...`) or volume of the host.", common=True
     ),
@@ -72,13 +75,22 @@ creation_options = options(
         "User. Default: you, if folders of the host are mounted; else the image's.",
     ),
     _container("--shm-size SIZE", "Size of /dev/shm, for example 1g."),
-    _repeated("--ulimit NAME=SOFT[:HARD]", "A limit: memlock=-1; `memlock=` drops a profile's."),
+    _repeated(
+        "--ulimit NAME=SOFT[:HARD]",
+        "A limit, for example memlock=-1; `memlock=` drops a profile's.",
+    ),
     _container("--ipc MODE", "Shared memory: `private`, `host`, ..."),
     _container("--network NETWORK", "`bridge`, `host` or a name."),
     _container("--init/--no-init", "Run a small init as first process. Default: yes."),
     _container("--rm/--no-rm", "Remove the container and its contents when it stops."),
-    _repeated("--log-opt NAME=VALUE", "Log limit. Default: max-size=50m; `max-size=` lifts it."),
-    _repeated("--install --packages packages PACKAGE", "Install a Python package. Repeatable."),
+    _repeated(
+        "--log-opt NAME=VALUE",
+        "Limit the container's log. Default: max-size=50m; `max-size=` lifts it.",
+    ),
+    _repeated(
+        "--install --packages packages PACKAGE",
+        "Install a Python package, for example jupyterlab. Repeatable.",
+    ),
     shared.gpu_option(
         "--gpus GPUS",
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
@@ -135,7 +147,10 @@ reach_option = _cluster(
 )
 # How `jlr run` starts a command several times.
 launcher_options = options(
-    _cluster("--array INDICES", "Jobs NAME-0 … for 0-7, told apart by $SLURM_ARRAY_TASK_ID."),
+    _cluster(
+        "--array INDICES",
+        "A job for each index, for example 0-7: NAME-0 …, told apart by $SLURM_ARRAY_TASK_ID.",
+    ),
     _cluster(
         "--launcher",
         "Start the command for each task (`srun`), for each task or GPU (`torchrun`), or "

@@ -186,14 +186,20 @@ since_option = option(
 )
 # The Python that runs Jupyter.
 python_options = options(
-    jupyter_option("--python PATH", "Python or virtual environment there that has Jupyter."),
-    jupyter_option("--conda-env NAME", "Conda environment there that has Jupyter."),
+    jupyter_option(
+        "--python PATH", "Python or virtual environment with Jupyter, where the session runs."
+    ),
+    jupyter_option("--conda-env NAME", "Conda environment with Jupyter, where the session runs."),
 )
 browser_options = options(
-    machine_option("--browser NAME", "`firefox`, a program or `none`. [env: JLR_BROWSER, BROWSER]"),
+    machine_option(
+        "--browser NAME", "`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]"
+    ),
     machine_option("--no-browser", "Print the URL and open no browser."),
 )
-_SUDO = session_option("--sudo/--no-sudo", "Run the engine by `sudo`; its password is asked once.")
+_SUDO = session_option(
+    "--sudo/--no-sudo", "Run the engine with `sudo`; its password is asked for once."
+)
 # What a session runs in.
 runtime_options = options(
     session_option(
