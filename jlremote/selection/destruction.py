@@ -111,7 +111,7 @@ def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str
     where = "all hosts" if host is None else host
     planned = Destruction(f"Disconnect from {where}?", tuple(map(one_line, losses)))
     confirm(planned, context, yes=yes)
-    for link in stuck:
+    for link in links:  # also a stuck one, and before any ends: a command must not begin it again
         link.stay_disconnected()
     ended, refused = set[str](), list(stuck.values())
     for link in (each for each in links if each not in stuck):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,14 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.completion.candidates import copied
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports
-from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
+from jlremote.cli.screen.terminal import (
+    answer_each,
+    answer_either,
+    answer_json,
+    as_json,
+    shown,
+    until_ctrl_c,
+)
 from jlremote.errors import Usage
 from jlremote.text import one_line
 
@@ -108,7 +115,7 @@ def _follow_ports(
 
     context.progress.note("forwarding what begins to listen; Ctrl-C ends that and these forwards")
     following = follow(session, silent, pages=browser != "none")
-    with suppress(KeyboardInterrupt), closing(following):  # that is how it ends
+    with until_ctrl_c(), closing(following):
         for port, opens in following:
             become = f" → {shown(port.address)}" if port.state == "up" else f": {port.detail}"
             line = one_line(f"{port.port} {port.program or '-'}{become}")

@@ -106,6 +106,16 @@ def tell(text: str) -> None:
             raise
 
 
+@contextlib.contextmanager
+def until_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end a block that has no other end; what follows begins a line."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            tell("")
+
+
 def announce(title: str, text: str) -> str | None:
     """Show a notice on the `desktop`, else by the `terminal`; return which, `None` if neither."""
     from jlremote.laptop import desktop

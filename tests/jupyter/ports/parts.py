@@ -14,6 +14,7 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from jlremote.jupyter import locate
+from jlremote.place.host.contract import RECORD
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
@@ -74,7 +75,8 @@ def state_of(desk: Desk, session: str) -> str:
 
 def listens_inside(container: Container, port: int) -> bool:
     """Return whether something listens in a container."""
-    return bool(locate.read_listening(container.execute("sh", "-c", locate.probe(port))).sockets)
+    printed = container.execute("sh", "-c", locate.probe(port))  # without the last separator
+    return bool(locate.read_listening(f"{printed}{RECORD}").sockets)
 
 
 def word_at(local_port: int, name: str = "127.0.0.1") -> str | None:
