@@ -42,8 +42,9 @@ class Adopter:
         while True:
             ended, status = os.waitpid(-1, 0)
             if ended == child:
-                killed: bool = os.WIFSIGNALED(status)
-                return 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
+                killed = os.WIFSIGNALED(status)
+                code: int = 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
+                return code
 
     def end_rest(self) -> None:
         """End all children if that was asked for: SIGTERM, and SIGKILL after two seconds.
