@@ -14,7 +14,6 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from jlremote.jupyter import locate
-from jlremote.place.host.contract import RECORD
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
@@ -75,8 +74,8 @@ def state_of(desk: Desk, session: str) -> str:
 
 def listens_inside(container: Container, port: int) -> bool:
     """Return whether something listens in a container."""
-    printed = container.execute("sh", "-c", locate.probe(port))  # without the last separator
-    return bool(locate.read_listening(f"{printed}{RECORD}").sockets)
+    printed = container.execute("sh", "-c", f"{locate.probe(port)}printf .")  # keeps what is blank
+    return bool(locate.read_listening(printed).sockets)
 
 
 def word_at(local_port: int, name: str = "127.0.0.1") -> str | None:
