@@ -86,10 +86,12 @@ class Parts:
         self.dialer = FakeDialer()
         supervisor = cast(Supervisor, self.supervisor)
         self.forwards = Forwards(supervisor, lambda _, known: known, LISTEN, lambda *_: None)
+        mounts = Mounts(supervisor, files.mount_socket)
+        mounts.stop()  # no sshfs comes, and the loop for one has sockets
         operations = Operations(
             supervisor,
             self.forwards,
-            Mounts(supervisor, files.mount_socket),
+            mounts,
             SshClients(supervisor),
             JobNotices(lambda _: cast(Host, None), lambda *_: True),
             CellNotices(supervisor.wait, lambda _: None, lambda *_: None),
