@@ -142,9 +142,13 @@ def _told(plan: ProcessPlan) -> str:
 
 
 def take_back(name: str, word: str, file: str = "mark") -> str:
-    """Return the script that ends a job and deletes its folder, if its `file` has a word."""
+    """Return the script that ends a job and deletes its folder, if its `file` has a word.
+
+    A mark is the whole line of its file, so that no mark takes back the job of another start.
+    """
+    flags = "-qsxF" if file == "mark" else "-qsF"
     kill = f"(\n{JOBS.signal(name, 'KILL')})\n{pause(0.3)}\n"
-    ours = f'grep -qsF {shlex.quote(word)} "$directory/{file}" || exit 0\n'
+    ours = f'grep {flags} {shlex.quote(word)} "$directory/{file}" || exit 0\n'
     return f"{JOBS.folder(name)}{ours}{kill}{JOBS.remove(name)}"
 
 
